@@ -23,7 +23,6 @@ from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.gate import Gate, GatePolicy
 from agent_memory.interfaces.http.lazy_app import LazyApp
@@ -48,15 +47,11 @@ def build_http_dependencies(
     bridge: Bridge,
     observer: Observer,
 ) -> HttpDependencies:
-    connections = settings.streaming.max_connections
     return HttpDependencies(
         services=services,
         calls=calls,
         bridge=bridge,
         observer=observer,
-        streaming=settings.streaming,
-        sse_limit=ConnectionLimit("SSE", connections),
-        websocket_limit=ConnectionLimit("WebSocket", connections),
         environ=_build_environment(),
         login=_describe_login(settings),
     )

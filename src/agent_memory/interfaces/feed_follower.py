@@ -1,26 +1,25 @@
-"""Following the change feed from an event loop."""
+"""Following a feed from an event loop."""
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
-from agent_memory.features.streaming.services.change_feed import ChangeFeed, Follower, RecordFilter
 from agent_memory.interfaces.bridge import Bridge
 
+F = TypeVar("F")
 
-async def follow(
-    changes: ChangeFeed, bridge: Bridge, accepts: RecordFilter, wake: Callable[[], None]
-) -> Follower:
-    """Follow the records that `accepts` selects; `wake` is called in a thread when there are new
-    ones. Raises StorageClosed."""
-    begun = asyncio.ensure_future(bridge.run(lambda: changes.follow(accepts, wake)))
+
+async def follow(bridge: Bridge, begin: Callable[[], F], leave: Callable[[F], None]) -> F:
+    """Begin to follow a feed. Raises StorageClosed."""
+    begun = asyncio.ensure_future(bridge.run(begin))
     try:
         return await asyncio.shield(begun)
     except asyncio.CancelledError:
         # The thread cannot be cancelled: remove its follower once it is there.
-        begun.add_done_callback(lambda done: _discard_follower(changes, done))
+        begun.add_done_callback(lambda done: _discard_follower(leave, done))
         raise
 
 
-def _discard_follower(changes: ChangeFeed, done: "asyncio.Future[Follower]") -> None:
+def _discard_follower(leave: Callable[[F], None], done: "asyncio.Future[F]") -> None:
     if not done.cancelled() and done.exception() is None:
-        changes.leave(done.result())
+        leave(done.result())

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from agent_memory.features import import_modules
 from agent_memory.interfaces import catalog
 from agent_memory.kernel.access import Principal, Role
 from agent_memory.kernel.errors import Forbidden
@@ -32,7 +33,8 @@ WRITE = Permission(Role.WRITER)
 WRITE_SCOPED = Permission(Role.WRITER, scoped=True)
 MANAGE = Permission(Role.ADMIN)
 
-# By method and the template of the path. Operations have theirs beside them.
+# By method and the template of the path. Operations have theirs beside them, features in their
+# modules `interfaces.permissions`.
 _HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/events/"): WRITE_SCOPED,
     ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
@@ -47,10 +49,6 @@ _HTTP: Mapping[tuple[str, str], Permission] = {
     ("POST", f"{API}/keys/"): MANAGE,
     ("DELETE", f"{API}/keys/{{name}}/"): MANAGE,
     ("GET", "/metrics"): MANAGE,
-    ("POST", "/stream/consolidate"): MANAGE,
-    ("POST", "/stream/recall"): READ_SCOPED,
-    ("GET", "/stream/events"): READ_SCOPED,
-    (WEBSOCKET, "/ws"): READ_SCOPED,
     # Each tool and request of MCP has its own line below.
     ("GET", "/mcp"): READ_SCOPED,
     ("POST", "/mcp"): READ_SCOPED,
@@ -85,6 +83,8 @@ def list_http() -> Mapping[tuple[str, str], Permission]:
         if path
     }
     routes = {**of_operations, **_HTTP}
+    for module in import_modules("interfaces.permissions"):
+        routes |= module.HTTP
     return {route: routes[route] for route in sorted(routes, key=lambda each: order_path(each[1]))}
 
 

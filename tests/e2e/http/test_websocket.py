@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.http11 import Response
 from websockets.sync.client import ClientConnection
 
-from agent_memory.interfaces.http.websocket import (
+from agent_memory.features.streaming.interfaces.websocket import (
     MAX_MESSAGE_CHARS,
     MAX_RECALLS,
     MAX_SUBSCRIPTIONS,

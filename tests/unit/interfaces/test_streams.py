@@ -9,19 +9,18 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from agent_memory.config import StreamingSettings
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.streaming.feature import encode_record
+from agent_memory.features.streaming.interfaces import sse, streams
+from agent_memory.features.streaming.interfaces.task_stream import TaskStreams
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.features.streaming.services.connection_limit import ConnectionLimit, StreamLimits
 from agent_memory.interfaces import long_running
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.http import sse, streams
-from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -179,15 +178,15 @@ async def _gone() -> None:
     outbox.trim(3)
     bridge = Bridge()
     # The routes under test use none of the other services and dependencies.
+    limits = StreamLimits(
+        sse=ConnectionLimit("SSE", 5),
+        websocket=ConnectionLimit("WebSocket", 5),
+        keepalive_seconds=SECONDS,
+    )
     services = Composition()
-    services.add(changes)
+    services.add(changes, limits)
     parts: dict[str, Any] = dict.fromkeys(HttpDependencies.__slots__)
-    parts |= {
-        "services": services,
-        "bridge": bridge,
-        "streaming": StreamingSettings(),
-    }
-    parts |= {"sse_limit": ConnectionLimit("SSE", 5), "environ": {}}
+    parts |= {"services": services, "bridge": bridge, "environ": {}}
     api = FastAPI()
     api.include_router(streams.build_router(HttpDependencies(**parts)))
     transport = httpx.ASGITransport(api)

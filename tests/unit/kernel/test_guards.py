@@ -36,6 +36,7 @@ SCOPED = "it takes the caller with the question, and its hits are read through g
 COMPUTES = "it computes or sends, and stores nothing"
 CLOSED = "what uses it is for admins, or closed to teams"
 MACHINE = "it is of the machine of a person, which has one user"
+FEED = "who follows gets only what they see"
 SENDER = "what uses it checks the person and the projects of each record"
 OPEN: Mapping[str, str] = {
     "hooks.HookLog": COMPUTES,
@@ -70,6 +71,8 @@ OPEN: Mapping[str, str] = {
     "index.TermVectors": BY_KEY,
     "recall.AnswerFilter": BY_KEY,
     "recall.TeamRecords": MACHINE,
+    "memories.MemoryFeed": FEED,
+    "memories.MemoryFollower": FEED,
     "forgetting.PersonFinder": BY_KEY,
     "knowledge.RemovalFinder": "it gives a time alone, for a fact that the caller states",
     "memories.MemoryUses": BY_KEY,

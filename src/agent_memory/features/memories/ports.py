@@ -267,3 +267,25 @@ class Reasoner(Protocol):
     def merge(self, memories: Sequence[Memory], /) -> MergedMemory:
         """Merge the text of these memories into one."""
         ...
+
+
+class MemoryFollower(Protocol):
+    """Follows the changes of memories until `leave`, or until it is dropped."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether it gets nothing more."""
+        ...
+
+    def take(self) -> Sequence[Memory]:
+        """Return the memories that have changed since the last call."""
+        ...
+
+    def leave(self) -> None: ...
+
+
+class MemoryFeed(Protocol):
+    """Begins to follow memories. `wake` is called on another thread when there is something to
+    take. Raises StorageClosed."""
+
+    def __call__(self, wake: Callable[[], None], /) -> MemoryFollower: ...

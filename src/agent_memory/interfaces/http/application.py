@@ -11,6 +11,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from agent_memory import __version__
+from agent_memory.features import import_modules
 from agent_memory.features.monitoring.services.metrics import Metrics
 from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
@@ -21,8 +22,6 @@ from agent_memory.interfaces.http import (
     projects,
     recording,
     status,
-    streams,
-    websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
@@ -74,9 +73,9 @@ def build_app(
         ),
         responses=PROBLEMS,
     )
-    api.include_router(streams.build_router(dependencies), responses=PROBLEMS, dependencies=CHECKS)
     api.include_router(administration.build_login_router(dependencies), responses=PROBLEMS)
-    api.include_router(websocket.build_router(dependencies, "/ws"))
+    for module in import_modules("interfaces.http"):
+        module.add_routes(api, dependencies)
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)
 
@@ -113,10 +112,8 @@ def _build_openapi(api: FastAPI) -> dict[str, Any]:
 def build_transport_app(dependencies: HttpDependencies, transport: str) -> FastAPI:
     """Build the application of `memory serve`, which has a port of its own."""
     api = FastAPI(title="Agent Memory", version=__version__, openapi_url=None)
-    if transport == "websocket":
-        api.include_router(websocket.build_router(dependencies, "/ws", "/"))
-    else:
-        api.include_router(streams.build_router(dependencies))
+    for module in import_modules("interfaces.http"):
+        module.add_transport(api, dependencies, transport)
     return _add_error_handlers(api)
 
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.config import StreamingSettings
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
@@ -17,8 +15,5 @@ class HttpDependencies:
     calls: OperationCalls
     bridge: Bridge
     observer: Observer
-    streaming: StreamingSettings
-    sse_limit: ConnectionLimit
-    websocket_limit: ConnectionLimit
     environ: Mapping[str, str] = field(repr=False)  # runs git
     login: Mapping[str, str] = field(default_factory=dict)  # how people log in to a team server

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -28,11 +29,10 @@ from mcp_types import (
     ReadResourceResult,
     SubscribeRequestParams,
     TextResourceContents,
-    UnsubscribeRequestParams,
 )
 from starlette.requests import Request
 
-from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.features.memories.ports import MemoryFeed
 from agent_memory.interfaces import permissions
 from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
@@ -91,7 +91,8 @@ class McpServerFactory:
     def __init__(self, dependencies: McpDependencies) -> None:
         self._dependencies = dependencies
         self._tasks = TaskRunner(max_tasks=MAX_LONG_CALLS)
-        self._subscriptions = Subscriptions(dependencies.services[ChangeFeed], dependencies.bridge)
+        feed = dependencies.services.find(MemoryFeed)
+        self._subscriptions = None if feed is None else Subscriptions(feed, dependencies.bridge)
         self._tools = ListToolsResult(tools=[tool.to_tool() for tool in TOOLS.values()])
         self._schemas = {tool.name: tool.input_schema for tool in self._tools.tools}
 
@@ -99,19 +100,17 @@ class McpServerFactory:
         """Build the server of one stdio connection, or of all HTTP requests: `find_caller` is
         called for each request."""
         settings = self._dependencies.settings
-        handlers = _RequestHandlers(
-            self._dependencies, self._tasks, self._subscriptions, self._tools, find_caller
-        )
+        handlers = _RequestHandlers(self._dependencies, self._tasks, self._tools, find_caller)
         optional: dict[str, Any] = {}
         if settings.prompts_enabled:
             optional["on_list_prompts"] = handlers.list_prompts
             optional["on_get_prompt"] = handlers.get_prompt
         # On a team server, nobody is told of what others change.
-        follows = settings.subscriptions and self._dependencies.auditor is None
-        if follows:
-            optional["on_subscriptions_listen"] = self._subscriptions.listen
-            optional["on_subscribe_resource"] = handlers.subscribe
-            optional["on_unsubscribe_resource"] = handlers.unsubscribe
+        followed = self._subscriptions if settings.subscriptions else None
+        if followed is not None and self._dependencies.auditor is None:
+            optional["on_subscriptions_listen"] = followed.listen
+            optional["on_subscribe_resource"] = partial(handlers.subscribe, followed)
+            optional["on_unsubscribe_resource"] = followed.unsubscribe
         server = _SdkServer(
             settings.server_name,
             version=self._dependencies.version,
@@ -132,14 +131,15 @@ class McpServerFactory:
             **optional,
         )
         server.middleware.clear()  # `Observer` makes the spans
-        if follows:
+        if followed is not None and self._dependencies.auditor is None:
             server.announces_changes = True
-            server.middleware.append(self._subscriptions.register_on_initialize)
+            server.middleware.append(followed.register_on_initialize)
         return server
 
     def close(self) -> None:
         """End all streams and cancel long-running calls."""
-        self._subscriptions.close()
+        if self._subscriptions is not None:
+            self._subscriptions.close()
         self._tasks.close()
 
 
@@ -149,7 +149,6 @@ class _RequestHandlers:
 
     dependencies: McpDependencies
     tasks: TaskRunner
-    subscriptions: Subscriptions
     tools: ListToolsResult
     find_caller: FindCaller
 
@@ -244,12 +243,11 @@ class _RequestHandlers:
             contents=[TextResourceContents(uri=uri, mime_type=resources.JSON, text=text)]
         )
 
-    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+    async def subscribe(
+        self, subscriptions: Subscriptions, ctx: Context, params: SubscribeRequestParams
+    ) -> EmptyResult:
         uri = await self.run(ctx, lambda request: resolve_uri(request, params.uri))
-        return self.subscriptions.subscribe(ctx, params, uri)
-
-    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        return self.subscriptions.unsubscribe(ctx, params)
+        return subscriptions.subscribe(ctx, params, uri)
 
     async def list_prompts(
         self, _: Context, __: PaginatedRequestParams | None

@@ -6,7 +6,7 @@ follower of the change feed serves both, and exists only while there are clients
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -32,7 +32,7 @@ from mcp_types import (
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import SCHEME, Memory
-from agent_memory.features.streaming.services.change_feed import ChangeFeed, FeedRecord, Follower
+from agent_memory.features.memories.ports import MemoryFeed, MemoryFollower
 from agent_memory.interfaces import feed_follower
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.mcp import errors, uris
@@ -99,8 +99,8 @@ class _Client:
 class Subscriptions:
     """All subscriptions of clients, used on one event loop."""
 
-    def __init__(self, changes: ChangeFeed, bridge: Bridge) -> None:
-        self._changes = changes
+    def __init__(self, feed: MemoryFeed, bridge: Bridge) -> None:
+        self._open_feed = feed
         self._bridge = bridge
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus, max_subscriptions=MAX_STREAMS)
@@ -108,7 +108,7 @@ class Subscriptions:
         self._present = 0  # clients and streams
         self._beginning = asyncio.Lock()
         self._woken = asyncio.Event()
-        self._follower: Follower | None = None
+        self._follower: MemoryFollower | None = None
         self._feed: asyncio.Task[None] | None = None
 
     async def listen(
@@ -151,7 +151,7 @@ class Subscriptions:
         client.subscribed[uri] = params.uri
         return EmptyResult()
 
-    def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
         """Unsubscribe a client. A URI without a subscription is no error."""
         client = self._clients.get(id(_connection(ctx)))
         if client is not None:
@@ -207,24 +207,25 @@ class Subscriptions:
             self._feed.cancel()
             self._feed = None
         if self._follower is not None:
-            self._changes.leave(self._follower)
+            self._follower.leave()
             self._follower = None
 
-    async def _follow(self) -> Follower:
+    async def _follow(self) -> MemoryFollower:
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             loop.call_soon_threadsafe(self._woken.set)
 
-        return await feed_follower.follow(self._changes, self._bridge, _is_memory, wake)
+        return await feed_follower.follow(
+            self._bridge, lambda: self._open_feed(wake), lambda follower: follower.leave()
+        )
 
     async def _run_feed(self) -> None:
         while self._follower is not None:
             await self._woken.wait()
             self._woken.clear()
             follower = self._follower
-            changed = [item.record for item in follower.take() if isinstance(item.record, Memory)]
-            if changed:
+            if changed := follower.take():
                 await self._publish(changed)
             if follower.dropped and not await self._follow_again():
                 return
@@ -248,17 +249,13 @@ class Subscriptions:
             client.notify_all()
         return self._follower is not None
 
-    async def _publish(self, changed: list[Memory]) -> None:
+    async def _publish(self, changed: Sequence[Memory]) -> None:
         touched = dict.fromkeys(uri for memory in changed for uri in uris.list_affected(memory))
         for client in self._clients.values():
             client.notify(touched.keys())
         for uri in touched:
             await self._bus.publish(ResourceUpdated(uri))
         await self._bus.publish(ResourcesListChanged())
-
-
-def _is_memory(record: FeedRecord) -> bool:
-    return isinstance(record, Memory)
 
 
 def _connection(ctx: Context) -> Connection:

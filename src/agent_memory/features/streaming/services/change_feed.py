@@ -142,6 +142,11 @@ class ChangeFeed:
         self._woken.set()
         return follower
 
+    def follow_memories(self, wake: Callable[[], None]) -> "FollowedMemories":
+        """Follow the memories alone, as `follow` does."""
+        follower = self.follow(lambda record: isinstance(record, Memory), wake)
+        return FollowedMemories(self, follower)
+
     def leave(self, follower: Follower) -> None:
         """Leave the feed without waiting: this is called on event loops. A busy feed removes the
         follower itself."""
@@ -254,6 +259,24 @@ class ChangeFeed:
                 record = memories[entry.key]
             if record is not None:
                 yield sequence, record
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedMemories:
+    """A MemoryFollower."""
+
+    feed: ChangeFeed
+    follower: Follower
+
+    @property
+    def dropped(self) -> bool:
+        return self.follower.dropped
+
+    def take(self) -> list[Memory]:
+        return [item.record for item in self.follower.take() if isinstance(item.record, Memory)]
+
+    def leave(self) -> None:
+        self.feed.leave(self.follower)
 
 
 def _restrict(wanted: RecordFilter) -> RecordFilter:

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.recall.search_operations import SearchRequest
+from agent_memory.features.streaming.interfaces import sse
 from agent_memory.features.streaming.services.change_feed import (
     ChangeFeed,
     EventFilter,
@@ -22,9 +23,9 @@ from agent_memory.features.streaming.services.change_feed import (
     Follower,
     MemoryFilter,
 )
+from agent_memory.features.streaming.services.connection_limit import RETRY_SECONDS, StreamLimits
 from agent_memory.interfaces import feed_follower, requests
-from agent_memory.interfaces.http import questions, sse
-from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
+from agent_memory.interfaces.http import questions
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import (
@@ -53,14 +54,15 @@ Request = Mapping[str, Any]
 
 def build_router(dependencies: HttpDependencies, *paths: str) -> APIRouter:
     routes = APIRouter()
+    limit = dependencies.services[StreamLimits].websocket
 
     async def connect(socket: WebSocket) -> None:
-        with dependencies.websocket_limit.acquire() as admitted:
+        with limit.acquire() as admitted:
             if admitted:
                 await socket.accept()
                 await _WebSocketSession(socket, dependencies).serve()
                 return
-        await _refuse(socket, dependencies.websocket_limit.refusal)
+        await _refuse(socket, limit.refusal)
 
     for path in paths:
         routes.add_api_websocket_route(path, connect)
@@ -82,6 +84,7 @@ class _WebSocketSession:
     def __init__(self, socket: WebSocket, dependencies: HttpDependencies) -> None:
         self._socket, self._dependencies = socket, dependencies
         self._services, self._bridge = dependencies.services, dependencies.bridge
+        self._changes = self._services[ChangeFeed]
         self._loop = asyncio.get_running_loop()
         self._unsent: deque[str] = deque()
         self._unsent_chars = 0
@@ -172,7 +175,9 @@ class _WebSocketSession:
         if self._follower is None:
             try:
                 self._follower = await feed_follower.follow(
-                    self._services[ChangeFeed], self._bridge, self._wants, self._wake
+                    self._bridge,
+                    lambda: self._changes.follow(self._wants, self._wake),
+                    self._changes.leave,
                 )
             except StorageClosed:
                 self._subscriptions = ()
@@ -190,7 +195,7 @@ class _WebSocketSession:
 
     def _unfollow(self) -> None:
         if self._follower is not None:
-            self._services[ChangeFeed].leave(self._follower)
+            self._changes.leave(self._follower)
             self._follower = None
 
     # Answers and changes.

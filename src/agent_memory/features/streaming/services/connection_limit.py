@@ -1,7 +1,8 @@
-"""A limit on the open connections of one transport."""
+"""Limits on the open connections of each transport."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 RETRY_SECONDS = 5
 
@@ -32,3 +33,12 @@ class ConnectionLimit:
             yield True
         finally:
             self._taken -= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLimits:
+    """What all ports share: the open connections, and how often a silent stream sends a sign."""
+
+    sse: ConnectionLimit
+    websocket: ConnectionLimit
+    keepalive_seconds: float

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from agent_memory.interfaces.http import sse
+from agent_memory.features.streaming.interfaces import sse
 from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled

@@ -9,8 +9,8 @@ import msgspec
 import structlog
 from starlette.responses import Response
 
+from agent_memory.features.streaming.services.connection_limit import RETRY_SECONDS, ConnectionLimit
 from agent_memory.interfaces.http.asgi import Receive, Scope, Send, send_json
-from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS, ConnectionLimit
 
 log = structlog.get_logger()
 

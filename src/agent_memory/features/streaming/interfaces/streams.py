@@ -15,16 +15,18 @@ from agent_memory.features.memories.services.project_resolver import ProjectReso
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.search_operations import SearchRequest
+from agent_memory.features.streaming.interfaces import sse, task_stream
+from agent_memory.features.streaming.interfaces.task_stream import TaskStreams
 from agent_memory.features.streaming.services.change_feed import (
     ChangeFeed,
     EventFilter,
     FeedItem,
     Follower,
 )
+from agent_memory.features.streaming.services.connection_limit import StreamLimits
 from agent_memory.interfaces import feed_follower, requests
-from agent_memory.interfaces.http import questions, rest, sse, task_stream
+from agent_memory.interfaces.http import questions, rest
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.callers import Caller
@@ -76,7 +78,8 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
-    streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
+    limits = dependencies.services[StreamLimits]
+    streams = TaskStreams(limits.keepalive_seconds)
     caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
@@ -105,7 +108,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
             }
 
         events = streams.run("consolidate", request.model_dump(), work)
-        return sse.EventStream(dependencies.sse_limit, events)
+        return sse.EventStream(limits.sse, events)
 
     @routes.post("/sync", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def sync(request: SyncRequest) -> Response:
@@ -129,10 +132,12 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
             }
 
         events = streams.run("sync", request.model_dump(), work)
-        return sse.EventStream(dependencies.sse_limit, events)
+        return sse.EventStream(limits.sse, events)
 
 
 def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
+    limits = dependencies.services[StreamLimits]
+
     @routes.post(
         "/recall",
         status_code=200,
@@ -158,11 +163,11 @@ def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 yield sse.format_json_event("result", result)
             yield sse.format_json_event("complete", answer.summary)
 
-        return sse.EventStream(dependencies.sse_limit, stream())
+        return sse.EventStream(limits.sse, stream())
 
 
 def _add_events(routes: APIRouter, dependencies: HttpDependencies) -> None:
-    keepalive = float(dependencies.streaming.sse_keepalive_seconds)
+    limits = dependencies.services[StreamLimits]
 
     @routes.get(
         "/events",
@@ -207,12 +212,12 @@ def _add_events(routes: APIRouter, dependencies: HttpDependencies) -> None:
         if timeout is not None or "application/json" in accept:
             seconds = DEFAULT_TIMEOUT if timeout is None else timeout
             return sse.LongPollResponse(
-                dependencies.sse_limit, _long_poll(dependencies, event_filter, after, seconds)
+                limits.sse, _long_poll(dependencies, event_filter, after, seconds)
             )
         params = {"session_id": session_id, "project": project}
         shown = {name: value for name, value in params.items() if value}
         return sse.EventStream(
-            dependencies.sse_limit, _tail(dependencies, event_filter, after, shown, keepalive)
+            limits.sse, _tail(dependencies, event_filter, after, shown, limits.keepalive_seconds)
         )
 
 
@@ -244,7 +249,9 @@ class _EventFollower:
         """Follow the feed, in place of an earlier follower. Raises StorageClosed."""
         self.end()
         self._follower = await feed_follower.follow(
-            self._changes, self._bridge, self._filter, self._wake
+            self._bridge,
+            lambda: self._changes.follow(self._filter, self._wake),
+            self._changes.leave,
         )
         return self._follower
 
