@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
+from agent_memory import features
 from agent_memory.bootstrap import build_server_store
 from agent_memory.config import SecuritySettings
 from agent_memory.daemon import daemon, doctor, serving, standalone
@@ -156,6 +157,8 @@ class ForkServer:
 def main() -> None:
     """Answer requests, one per line: fork a process, or return the exit code of one."""
     completing.attach_sources(PROGRAMS)  # which loads every command
+    for name in ("core", "feature"):  # a daemon of another user may read no library
+        features.import_modules(name)
     # Compile the secret patterns, which all filters of a process share.
     build_log_cleaner(SecuritySettings())("password: hunter2")
     gc.collect()
