@@ -65,7 +65,6 @@ _GRPC: Mapping[str, Permission] = {
 
 # By the name of the tool, or of another request.
 _MCP: Mapping[str, Permission] = {
-    "memory_consolidate": MANAGE,
     "resources/list": READ,
     "resources/read": READ,
     "prompts/get": READ,

@@ -1,4 +1,4 @@
-"""What can be asked of memories: read, change, merge, and undo."""
+"""What can be asked of memories: read, change, merge, sync, and undo."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -16,6 +16,7 @@ from agent_memory.features.memories.model.consolidations import (
 from agent_memory.features.memories.model.differences import Comparison, Mark
 from agent_memory.features.memories.model.duplicates import Cluster
 from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.notes import NoteProblem
 from agent_memory.features.memories.services.bulk_editing import (
     BulkChange,
     BulkEditor,
@@ -27,15 +28,18 @@ from agent_memory.features.memories.services.editing import (
     MemoryEdit,
     MemoryEditor,
 )
+from agent_memory.features.memories.services.project_resolver import SOME_DOMAIN
+from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome, RemoteSync
+from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.memories.services.undo import ChangeHistory, UndoPlan
 from agent_memory.features.memories.services.versions import MemoryVersion, MemoryVersions
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import Domain
+from agent_memory.kernel.ids import ALL, Domain
 from agent_memory.kernel.operations import operation
 from agent_memory.kernel.progress import OnProgress
-from agent_memory.kernel.structs import MAX_IDS
+from agent_memory.kernel.structs import MAX_IDS, copy_fields
 from agent_memory.kernel.tracing import Interface
 
 PATH = "/api/v1/memories"
@@ -51,6 +55,9 @@ References = Annotated[
 Names = Annotated[tuple[str, ...], Meta(max_length=100)]
 StatusName = Literal["active", "resolved", "archived"]
 DomainName = Annotated[str, Meta(max_length=300)]
+SomeDomain = Annotated[
+    str, Meta(max_length=300, description=SOME_DOMAIN, examples=["project:my-app"])
+]
 Marks = dict[str, list[Mark]]
 _TEXTS = ("summary", "content")  # null if there is none: every other field
 
@@ -464,6 +471,97 @@ class ConsolidationAnswer(Struct, frozen=True, kw_only=True):
             ],
             skipped=list(plan.skipped),
         )
+
+
+class ConsolidateRequest(Struct, frozen=True, kw_only=True):
+    dry_run: Annotated[bool, Meta(description="Only show the plan; false applies it.")] = True
+    full: Annotated[bool, Meta(description="Compare all memories, not only the new ones.")] = False
+    domain: SomeDomain = ALL
+
+
+@operation("memories.consolidate", role=Role.ADMIN, tool="memory_consolidate")
+def consolidate_memories(
+    consolidation: Consolidation,
+    caller: Caller,
+    request: ConsolidateRequest,
+    on_progress: OnProgress,
+) -> ConsolidationAnswer:
+    """Find memories that say the same, and merge them."""
+    resolver = consolidation.editor.resolver
+    outcome = consolidation.consolidate(
+        resolver.resolve_domains(request.domain, caller),
+        resolver.find_here(caller),
+        full=request.full,
+        confirm=lambda _plan: not request.dry_run,
+        on_progress=on_progress,
+    )
+    return ConsolidationAnswer.from_plan(outcome.plan, applied=outcome.applied)
+
+
+class SyncRequest(Struct, frozen=True, kw_only=True):
+    domain: SomeDomain = ALL
+    remote: Annotated[
+        bool, Meta(description="Fetch from the git remote, merge, and push to it.")
+    ] = False
+    fetch: Annotated[bool, Meta(description="Fetch only.")] = False
+    push: Annotated[bool, Meta(description="Push only.")] = False
+    force: Annotated[bool, Meta(description="Read all notes, even if none seem new.")] = False
+
+
+class SyncedDomain(Struct, frozen=True, kw_only=True):
+    domain: str
+    imported: int
+    written: int
+    moved: int
+    fetched: bool
+    pushed: bool
+    problems: list[NoteProblem]
+
+    @classmethod
+    def from_result(cls, synced: SyncResult) -> Self:
+        return copy_fields(cls, synced, domain=synced.place.domain, problems=list(synced.problems))
+
+
+class FailedDomain(Struct, frozen=True, kw_only=True):
+    domain: str
+    reason: str
+
+
+class SyncAnswer(Struct, frozen=True, kw_only=True):
+    """What was synced, what failed, and what was synced without a remote."""
+
+    success: bool
+    domains: list[SyncedDomain]
+    failed: list[FailedDomain]
+    warnings: list[str]
+
+    @classmethod
+    def from_outcomes(cls, outcomes: Sequence[DomainSyncOutcome]) -> Self:
+        failed = [
+            FailedDomain(domain=each.place.domain, reason=str(each.failure))
+            for each in outcomes
+            if each.failure is not None
+        ]
+        return cls(
+            success=not failed,
+            domains=[SyncedDomain.from_result(each.synced) for each in outcomes if each.synced],
+            failed=failed,
+            warnings=[each.alone for each in outcomes if each.alone],
+        )
+
+
+@operation("memories.sync", tool="memory_sync")
+def sync_memories(
+    remote_sync: RemoteSync, caller: Caller, request: SyncRequest, on_progress: OnProgress
+) -> SyncAnswer:
+    """Sync memories with git notes, and with a remote to share them."""
+    options = SyncOptions(
+        fetch=request.fetch or request.remote,
+        push=request.push or request.remote,
+        force=request.force,
+    )
+    outcomes = remote_sync.sync_domains(request.domain, options, caller, on_progress)
+    return SyncAnswer.from_outcomes(outcomes)
 
 
 class UndoRequest(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from agent_memory.features.injections.operations import InjectionDay
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
+from agent_memory.features.memories.operations import SyncAnswer
 from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.operations import CountedMemories
@@ -27,7 +28,6 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.interfaces.cli.consent import consent_json, describe_consent
 from agent_memory.interfaces.cli.index_status import describe_contents, describe_embedding
 from agent_memory.interfaces.cli.injections import describe_days
-from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
@@ -90,7 +90,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
     if synced or not failed:
         run.show(
-            sync_outcomes_json(outcomes),
+            msgspec.to_builtins(SyncAnswer.from_outcomes(outcomes)),
             lambda: "\n".join(map(_render_synced, synced)),
         )
     for place, error in failed[1:]:

@@ -23,7 +23,15 @@ from agent_memory.features.memories.model.memories import (
     MAX_TAGS,
     NAMESPACES,
 )
-from agent_memory.features.memories.operations import ConsolidationAnswer
+from agent_memory.features.memories.operations import (
+    ConsolidateRequest,
+    PlannedMergeAnswer,
+    SyncAnswer,
+    SyncRequest,
+    TierMoveAnswer,
+    consolidate_memories,
+    sync_memories,
+)
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.project_resolver import (
@@ -31,8 +39,6 @@ from agent_memory.features.memories.services.project_resolver import (
     SOME_DOMAIN,
     ProjectResolver,
 )
-from agent_memory.features.memories.services.remote_sync import RemoteSync
-from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE, build_notice
 from agent_memory.features.recall.operations import (
     DomainFilter,
@@ -56,9 +62,8 @@ from agent_memory.features.toc.operations import (
 from agent_memory.interfaces import agent_answers
 from agent_memory.interfaces.mcp import settings, tool_schemas, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
-from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.counts import format_count
-from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.kernel.ids import ALL
 from agent_memory.kernel.operations import Operation
 from agent_memory.kernel.progress import OnProgress
@@ -228,87 +233,30 @@ def render_hit(hit: HitAnswer) -> Answer:
     return row
 
 
-class SyncArguments(Struct, frozen=True, kw_only=True):
-    domain: SomeDomain = ALL
-    remote: Annotated[
-        bool, Meta(description="Fetch from the git remote, merge, and push to it.")
-    ] = False
-    fetch: Annotated[bool, Meta(description="Fetch only.")] = False
-    push: Annotated[bool, Meta(description="Push only.")] = False
-    force: Annotated[bool, Meta(description="Read all notes, even if none seem new.")] = False
-
-
-class SyncedDomain(Struct, frozen=True, kw_only=True):
-    domain: str
-    imported: int
-    written: int
-    moved: int
-    fetched: bool
-    pushed: bool
-    problems: list[dict[str, str]]
-
-
-class FailedDomain(Struct, frozen=True, kw_only=True):
-    domain: str
-    reason: str
-
-
-class SyncResponse(Struct, frozen=True, kw_only=True):
-    success: bool
-    domains: list[SyncedDomain]
-    failed: list[FailedDomain]
-    warnings: list[str]
-
-
-def sync(request: RequestContext, tool_input: SyncArguments) -> Answer:
-    options = SyncOptions(
-        fetch=tool_input.fetch or tool_input.remote,
-        push=tool_input.push or tool_input.remote,
-        force=tool_input.force,
-    )
-    caller, domain = request.caller, tool_input.domain
-    if domain == ALL and not (caller.folder or caller.project):
+def sync(request: RequestContext, tool_input: SyncRequest) -> Answer:
+    caller = request.caller
+    if tool_input.domain == ALL and not (caller.folder or caller.project):
         raise InvalidInput(
             "domain is missing: name the domain to sync, such as project:my-app or user, or"
             " connect with ?project=my-app"
         )
-    outcomes = request.services[RemoteSync].sync_domains(
-        domain, options, caller, request.on_progress
-    )
-    failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
-    if failures and len(failures) == len(outcomes):
-        raise failures[0]
-    return {
-        **sync_outcomes_json(outcomes),
-        "warnings": [outcome.alone for outcome in outcomes if outcome.alone],
-    }
+    answer = request.ask(sync_memories, tool_input)
+    if answer.failed and not answer.domains:
+        raise AgentMemoryError(answer.failed[0].reason)
+    shown: Answer = msgspec.to_builtins(answer)
+    return shown
 
 
-class ConsolidateArguments(Struct, frozen=True, kw_only=True):
-    dry_run: Annotated[bool, Meta(description="Only show the plan; false applies it.")] = True
-    full: Annotated[bool, Meta(description="Compare all memories, not only the new ones.")] = False
-    domain: SomeDomain = ALL
+class ConsolidateArguments(ConsolidateRequest, frozen=True, kw_only=True):
     undo: Annotated[bool, Meta(description="Undo the last consolidation instead.")] = False
-
-
-class MergedGroup(Struct, frozen=True, kw_only=True):
-    kept: Id | None
-    summary: str
-    superseded: list[Id]
-
-
-class TierMove(Struct, frozen=True, kw_only=True):
-    id: Id
-    before: str = msgspec.field(name="from")
-    after: str = msgspec.field(name="to")
 
 
 class ConsolidateResponse(Struct, frozen=True, kw_only=True):
     notice: str
     applied: bool
     considered: int | UnsetType = UNSET
-    merges: list[MergedGroup] | UnsetType = UNSET
-    moves: list[TierMove] | UnsetType = UNSET
+    merges: list[PlannedMergeAnswer] | UnsetType = UNSET
+    moves: list[TierMoveAnswer] | UnsetType = UNSET
     skipped: list[str] | UnsetType = UNSET
     undone: int | UnsetType = UNSET
     left: int | UnsetType = UNSET
@@ -316,19 +264,11 @@ class ConsolidateResponse(Struct, frozen=True, kw_only=True):
 
 
 def consolidate(request: RequestContext, tool_input: ConsolidateArguments) -> Answer:
-    service, resolver = request.services[Consolidation], request.services[ProjectResolver]
-    here = resolver.find_here(request.caller)
     if tool_input.undo:
-        undone, left = service.undo(here)
+        here = request.services[ProjectResolver].find_here(request.caller)
+        undone, left = request.services[Consolidation].undo(here)
         return {"notice": NOTICE, "applied": True, "undone": undone, "left": left}
-    outcome = service.consolidate(
-        resolver.resolve_domains(tool_input.domain, request.caller),
-        here,
-        full=tool_input.full,
-        confirm=lambda _plan: not tool_input.dry_run,
-        on_progress=request.on_progress,
-    )
-    plan = ConsolidationAnswer.from_plan(outcome.plan, applied=outcome.applied)
+    plan = request.ask(consolidate_memories, tool_input)
     answer = {"notice": NOTICE, **msgspec.to_builtins(plan)}
     for name in ("merges", "moves"):
         rows = answer[name]
@@ -576,8 +516,8 @@ SYNC = ToolDefinition(
     description="Sync memories with git notes. With remote true, also fetch the team's memories and"
     " push yours. Use it only when the user wants to share memories or get those of others:"
     " memory_capture stores memories without it.",
-    request=SyncArguments,
-    answer=SyncResponse,
+    request=SyncRequest,
+    answer=SyncAnswer,
     handler=sync,
     tokens=4_000,
     open_world=True,

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
-from agent_memory.features.memories.operations import ConsolidationAnswer
-from agent_memory.features.memories.services.consolidation import Consolidation
-from agent_memory.features.memories.services.project_resolver import ProjectResolver
-from agent_memory.features.memories.services.remote_sync import RemoteSync
-from agent_memory.features.memories.services.sync import SyncOptions
+from agent_memory.features.memories.operations import (
+    ConsolidateRequest,
+    SyncRequest,
+    consolidate_memories,
+    sync_memories,
+)
 from agent_memory.features.recall.search_operations import SearchRequest
 from agent_memory.features.streaming.interfaces import sse, task_stream
 from agent_memory.features.streaming.interfaces.task_stream import TaskStreams
@@ -28,11 +28,11 @@ from agent_memory.interfaces import feed_follower, requests
 from agent_memory.interfaces.http import questions, rest
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.wire.errors import error_json
-from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.counts import format_count
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.progress import OnProgress
+from agent_memory.kernel.tracing import Interface
 
 MAX_TIMEOUT = 300
 DEFAULT_TIMEOUT = 25
@@ -43,24 +43,6 @@ _GONE = (
     "the stream cannot resume from this token: too much has changed since. Read the stored events,"
     " then follow without since or Last-Event-ID"
 )
-
-
-class ConsolidateRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    dry_run: bool = Field(True, description="Show the plan and change nothing.")
-    full: bool = Field(False, description="Compare all memories, not only the new ones.")
-    domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
-
-
-class SyncRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
-    remote: bool = Field(False, description="Fetch from the remote and push to it.")
-    fetch: bool = Field(False, description="Fetch from the remote.")
-    push: bool = Field(False, description="Push to the remote.")
-    force: bool = Field(False, description="Read all notes, even if nothing seems new.")
 
 
 _STREAM: dict[int | str, dict[str, Any]] = {
@@ -78,60 +60,57 @@ def build_router(dependencies: HttpDependencies) -> APIRouter:
 
 
 def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
-    limits = dependencies.services[StreamLimits]
+    limits, calls = dependencies.services[StreamLimits], dependencies.calls
     streams = TaskStreams(limits.keepalive_seconds)
-    caller = Caller(folder="", environ=dependencies.environ)
+    caller = Caller(folder="", environ=dependencies.environ, interface=Interface.HTTP)
 
-    @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
-    async def consolidate(request: ConsolidateRequest) -> Response:
+    @routes.post(
+        "/consolidate",
+        status_code=200,
+        responses=_STREAM,
+        response_class=sse.EventStream,
+        openapi_extra=rest.describe_body(ConsolidateRequest),
+    )
+    async def consolidate(request: Request) -> Response:
         """Merge memories that say the same. Streams progress, then the plan."""
+        asked = requests.parse_object(ConsolidateRequest, rest.parse_object(await request.body()))
 
         def work(on_progress: OnProgress) -> Mapping[str, Any]:
-            resolver = dependencies.services[ProjectResolver]
-            outcome = dependencies.services[Consolidation].consolidate(
-                resolver.resolve_domains(request.domain, caller),
-                resolver.find_here(caller),
-                full=request.full,
-                confirm=lambda _plan: not request.dry_run,
-                on_progress=on_progress,
-            )
-            plan = outcome.plan
-            verb = "merged" if outcome.applied else "to merge"
+            plan = calls.call(consolidate_memories, caller, asked, on_progress)
+            verb = "merged" if plan.applied else "to merge"
             return {
                 "success": True,
                 "summary": f"Compared {format_count(plan.considered, 'memory', 'memories')}:"
                 f" {format_count(len(plan.merges), 'group')} {verb}"
                 + "".join(f"; skipped {reason}" for reason in plan.skipped[:5]),
-                "result": msgspec.to_builtins(
-                    ConsolidationAnswer.from_plan(plan, applied=outcome.applied)
-                ),
+                "result": msgspec.to_builtins(plan),
             }
 
-        events = streams.run("consolidate", request.model_dump(), work)
+        events = streams.run("consolidate", msgspec.structs.asdict(asked), work)
         return sse.EventStream(limits.sse, events)
 
-    @routes.post("/sync", status_code=200, responses=_STREAM, response_class=sse.EventStream)
-    async def sync(request: SyncRequest) -> Response:
+    @routes.post(
+        "/sync",
+        status_code=200,
+        responses=_STREAM,
+        response_class=sse.EventStream,
+        openapi_extra=rest.describe_body(SyncRequest),
+    )
+    async def sync(request: Request) -> Response:
         """Sync the store with git notes and their remote. Streams progress, then the result."""
+        asked = requests.parse_object(SyncRequest, rest.parse_object(await request.body()))
 
         def work(on_progress: OnProgress) -> Mapping[str, Any]:
-            options = SyncOptions(
-                fetch=request.fetch or request.remote,
-                push=request.push or request.remote,
-                force=request.force,
-            )
-            outcomes = dependencies.services[RemoteSync].sync_domains(
-                request.domain, options, caller, on_progress
-            )
-            result = sync_outcomes_json(outcomes)
-            failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
+            answer = calls.call(sync_memories, caller, asked, on_progress)
+            tried = len(answer.domains) + len(answer.failed)
+            failed = "".join(f"; {each.domain}: {each.reason}" for each in answer.failed)
             return {
-                "success": result["success"],
-                "summary": f"Synced {len(result['domains'])} of {len(outcomes)} domains{failed}",
-                "result": result,
+                "success": answer.success,
+                "summary": f"Synced {len(answer.domains)} of {tried} domains{failed}",
+                "result": msgspec.to_builtins(answer),
             }
 
-        events = streams.run("sync", request.model_dump(), work)
+        events = streams.run("sync", msgspec.structs.asdict(asked), work)
         return sse.EventStream(limits.sse, events)
 
 
