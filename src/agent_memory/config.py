@@ -638,14 +638,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsSource:
-    """The settings as they are now, and the file whose change makes it worth reading them."""
-
-    load: Callable[[], Settings]
-    file: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One known setting."""
 
@@ -697,6 +689,16 @@ class LoadedSettings:
         for part in key.name.split("."):
             value = getattr(value, part)
         return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSource:
+    """The settings as they are now, the file whose change makes it worth reading them, and those
+    that the daemon started with."""
+
+    load: Callable[[], LoadedSettings]
+    file: Path
+    running: LoadedSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

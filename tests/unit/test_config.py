@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory import config
+from agent_memory import config, config_file
 from agent_memory.config import Key
 from agent_memory.features.hooks import hook_options
-from agent_memory.interfaces import config_file
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.launcher import environment
 

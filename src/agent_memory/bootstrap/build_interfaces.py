@@ -18,7 +18,6 @@ from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.event_recording import EventRecording
 from agent_memory.interfaces.grpc import operations
 from agent_memory.interfaces.grpc.admission import Guard, KeyGuard, SameUserGuard, TeamGuard
-from agent_memory.interfaces.grpc.daemon_service import DaemonControl, DaemonService
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
@@ -32,16 +31,13 @@ from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
-from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.operations import OperationCalls
-from agent_memory.kernel.status import DaemonStatus
 from agent_memory.platform.base import Platform
 from agent_memory.platform.environment import NON_INTERACTIVE
 
 
 def build_http_dependencies(
-    settings: Settings,
     services: Composition,
     calls: OperationCalls,
     bridge: Bridge,
@@ -53,19 +49,7 @@ def build_http_dependencies(
         bridge=bridge,
         observer=observer,
         environ=_build_environment(),
-        login=_describe_login(settings),
     )
-
-
-def _describe_login(settings: Settings) -> dict[str, str]:
-    team = settings.team
-    if not team.oidc_issuer:
-        return {}
-    return {
-        "issuer": team.oidc_issuer,
-        "audience": team.oidc_audience,
-        "client_id": team.oidc_client_id,
-    }
 
 
 def build_mcp_dependencies(
@@ -129,7 +113,7 @@ class GrpcInterface:
             context[Platform].closing.callback(owners.close)
         self._same_user = SameUserGuard(self._bearer, owners, uid)
 
-    def build(self, control: DaemonControl) -> GrpcServer:
+    def build(self) -> GrpcServer:
         """Build the server. An agent that can reach loopback must not approve its own tools, so
         running agents and ending the daemon need a key even of the same user."""
         context, bridge, observer = self._context, self._bridge, self._observer
@@ -145,13 +129,6 @@ class GrpcInterface:
             guard=guard,
             observer=observer,
         )
-        daemon = DaemonService(
-            host=control,
-            model=context[Platform].model,
-            bridge=bridge,
-            guard=key_guard,
-            observer=observer,
-        )
         derived = operations.build_methods(
             catalog.list_all(),
             self._calls,
@@ -159,7 +136,7 @@ class GrpcInterface:
             lambda service: guard if service.startswith("memory.") else key_guard,
             observer,
         )
-        methods = {**derived, **memory.build_methods(), **daemon.build_methods()}
+        methods = {**derived, **memory.build_methods()}
         for module in import_modules("interfaces.rpc"):
             methods |= module.build_methods(context, key_guard, observer)
         return GrpcServer(methods)
@@ -176,15 +153,13 @@ class HttpInterface:
     pages: PageSessions
     auditor: Auditor | None  # of a team server
 
-    def build(
-        self, settings: HttpSettings, status: Callable[[], DaemonStatus], reader: SettingsReader
-    ) -> Gate:
+    def build(self, settings: HttpSettings) -> Gate:
         """Build what answers on the daemon's own port."""
 
         def load() -> Application:
             from agent_memory.interfaces.http.application import build_app
 
-            return build_app(self.dependencies, status, reader)
+            return build_app(self.dependencies)
 
         mounts = {"/mcp": self.mcp.serve_streamable}
         # The page is for the owner of a memory: it shows and changes everything.

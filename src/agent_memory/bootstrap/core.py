@@ -10,6 +10,7 @@ from agent_memory.bootstrap.build_platform import build_platform
 from agent_memory.bootstrap.build_tracing import build_span_exporter
 from agent_memory.bootstrap.features import build_cores
 from agent_memory.config import Settings
+from agent_memory.features.hooks.services.agent_calls import AgentCalls
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
@@ -85,6 +86,6 @@ def build_core(
         spans=spans,
         observer=observer,
         hook_answerer=HookAnswerer(
-            context[HookHandling], __version__, observer, platform.clock.now
+            context[HookHandling], __version__, observer, context[AgentCalls], platform.clock.now
         ),
     )

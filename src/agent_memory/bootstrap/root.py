@@ -21,7 +21,7 @@ from agent_memory.bootstrap.build_interfaces import (
 from agent_memory.bootstrap.build_store import offline_admin
 from agent_memory.bootstrap.core import Core, build_core
 from agent_memory.bootstrap.features import build_rest
-from agent_memory.config import LoadedSettings, Settings, SettingsSource
+from agent_memory.config import Settings
 from agent_memory.features.access.services.access import Access
 from agent_memory.features.access.services.audit import AuditLog
 from agent_memory.features.index.core import LEXICAL, VectorParts
@@ -29,7 +29,6 @@ from agent_memory.features.jobs.adapters.cron import CronScheduler
 from agent_memory.features.jobs.services.following import OutboxFollower
 from agent_memory.features.log.ports import Events, Outbox
 from agent_memory.features.memories.adapters.memory_store import MemoryOutlines
-from agent_memory.features.secrets.core import build_strict_cleaner
 from agent_memory.interfaces.auditing import Auditor
 from agent_memory.interfaces.cli import completing
 from agent_memory.interfaces.cli.backend import Backend, PageLink, Serve
@@ -40,7 +39,6 @@ from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.http.page_sessions import PageSessions
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
-from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import (
@@ -51,7 +49,7 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.operations import OperationCalls
 from agent_memory.kernel.signals import DaemonSignal
-from agent_memory.kernel.status import DaemonStatus, Damage
+from agent_memory.kernel.status import Damage
 from agent_memory.platform.base import Platform
 from agent_memory.platform.folders import folder_beside
 from agent_memory.platform.linked_copy import link_files
@@ -85,7 +83,6 @@ class App:
 
     def build_runner(
         self,
-        status: Callable[[], DaemonStatus],
         serve: Serve | None,
         open_page: Callable[[bool], PageLink] | None = None,
     ) -> Runner:
@@ -99,24 +96,15 @@ class App:
             calls=self.calls,
             open_offline=offline_admin,
             own_db=self.platform.folders.db_path.resolve() if in_files else None,
-            status=status,
             serve=serve,
             open_page=open_page,
         )
         return Runner(PROGRAMS, backend, __version__, self.core.observer)
 
-    def build_http(
-        self,
-        loaded: LoadedSettings,
-        load: Callable[[], LoadedSettings],
-        status: Callable[[], DaemonStatus],
-    ) -> Gate:
-        """Build what answers over HTTP. `load` reads the settings again."""
+    def build_http(self) -> Gate:
+        """Build what answers over HTTP."""
         self.services[Access].list()  # read the keys here, where waiting for the store is harmless
-        settings = loaded.settings
-        clean = build_strict_cleaner(settings.security)
-        reader = SettingsReader(running=loaded, load=load, clean=clean)
-        return self.http.build(settings.http, status, reader)
+        return self.http.build(self.core.settings.http)
 
     async def serve_pipe(
         self,
@@ -156,11 +144,11 @@ class App:
             self.core.close()
 
 
-def build(core: Core, source: SettingsSource | None = None) -> App:
-    """Build the rest of the daemon around its core. `source` reads the settings again."""
+def build(core: Core, *process: object) -> App:
+    """Build the rest of the daemon around its core. The services of its `process` come with it:
+    what reads the settings again, and what controls it."""
     platform, settings, context = core.platform, core.settings, core.context
-    if source is not None:
-        context.add(source)
+    context.add(*process)
     build_rest(context)
     scheduler = context[CronScheduler]
     for job in scheduler.status():  # a stop may have left work
@@ -178,9 +166,7 @@ def build(core: Core, source: SettingsSource | None = None) -> App:
         settings, context, calls, core.bridge, core.observer, auditor
     )
     mcp = build_mcp_server(mcp_dependencies, settings, platform.folders.data / "mcp-used")
-    http_dependencies = build_http_dependencies(
-        settings, context, calls, core.bridge, core.observer
-    )
+    http_dependencies = build_http_dependencies(context, calls, core.bridge, core.observer)
     bearer = build_guard(context[Access], settings.team)
     return App(
         core=core,

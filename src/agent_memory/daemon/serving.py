@@ -32,7 +32,6 @@ from agent_memory.features.toc.services.background_rebuild import BackgroundRebu
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import PageLink, ServeOptions
 from agent_memory.interfaces.command_socket.server import CommandServer
-from agent_memory.interfaces.grpc.daemon_service import DaemonControl
 from agent_memory.interfaces.http.connections import build_bounds
 from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners
 from agent_memory.interfaces.http.page_sessions import CODE_SECONDS
@@ -49,6 +48,7 @@ from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import (
     BackupReport,
     ContentsStatus,
+    DaemonControl,
     DaemonStatus,
     IndexesStatus,
     StoreHealth,
@@ -92,14 +92,20 @@ class Serving:
         self._http_addresses: list[str] = []
         self._http_port = 0
         self._http_scheme = "http"
-        source = SettingsSource(
-            load=lambda: self._load_settings().settings, file=Path(start.settings_file)
-        )
         self._loop = asyncio.get_running_loop()
-        self._app = root.build(core, source)
+        self._app = root.build(
+            core,
+            SettingsSource(
+                load=self._load_settings, file=Path(start.settings_file), running=loaded
+            ),
+            DaemonControl(
+                get_status=self._get_status,
+                stop=lambda: self._loop.call_soon_threadsafe(stop),
+            ),
+        )
         logs.watch_failures(self._app.services[RecentFailures].add)
         self._http = self._build_http_server()
-        self._grpc = self._app.grpc.build(DaemonControl(get_status=self._get_status, stop=stop))
+        self._grpc = self._app.grpc.build()
         self._extra_listeners = ExtraListeners(
             self._build_http_server,
             lambda: listening.load_tls(self._settings.http.tls_cert, self._settings.http.tls_key),
@@ -124,7 +130,7 @@ class Serving:
         self._listen_http()
         await self._grpc.start()
         commands.open(
-            app.build_runner(self._get_status, self._serve_extra, self._open_page).run,
+            app.build_runner(self._serve_extra, self._open_page).run,
             busy=lambda: any(is_busy() for is_busy in (app.mcp.is_busy, *context.is_busy)),
             pipe=app.serve_pipe,
         )
@@ -237,7 +243,7 @@ class Serving:
         hosts = listening.resolve_hosts(
             "http.host", web.host, refusal=REFUSAL if tls is None else None
         )
-        gate = self._app.build_http(self._loaded, self._load_settings, self._get_status)
+        gate = self._app.build_http()
         inside = listening.bind_path(self._sockets / "http.sock")
         self._http.start(gate.serve_trusted, [inside], self._on_http_socket_end)
         with self._tolerating_busy_ports("http"):

@@ -334,7 +334,7 @@ def _open_reader() -> Iterator[Backend]:
         ) from exc
     with place as folder:
         app = root.build_reader(settings, db_path, folders.data, folders.config, Path(folder))
-        yield replace(_backend(), services=app.services, own_db=db_path.resolve())
+        yield replace(_backend(), services=app.services, calls=app.calls, own_db=db_path.resolve())
 
 
 # Loading the daemon with its adapters and gRPC takes longer than most of these commands run (1.1 s

@@ -1,11 +1,9 @@
 """Counts and durations of calls, by interface, operation and outcome."""
 
-import math
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,7 +16,6 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 OK, FAILED, REFUSED = "ok", "failed", "refused"
 MOST = 1_000  # operations with counters of their own: a caller may be able to invent names
 OTHER = "other"
-RECENT = 1_000  # durations of an agent's hook calls that are kept
 
 
 class StartedCall(NamedTuple):
@@ -39,27 +36,6 @@ class OperationStats:
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
 
 
-@dataclass(slots=True)
-class _AgentTally:
-    calls: int = 0
-    failed: int = 0
-    last_ms: int = 0
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentHookStats:
-    """The hook calls of one agent since the daemon started. The durations are those of the last
-    calls, in the daemon: the start of the hook's own process is not in them."""
-
-    agent: str
-    calls: int
-    failed: int
-    last_ms: int
-    p50_ms: float
-    p99_ms: float
-
-
 class Observer:
     """The counters, and a trace span for each call if an exporter is set. Background work gives way
     to the calls between `begin` and `end`."""
@@ -73,7 +49,6 @@ class Observer:
         self._foreground = foreground or Foreground()
         self._counting = threading.Lock()
         self._tallies: dict[ObservedCall, OperationStats] = {}
-        self._agents: dict[str, _AgentTally] = {}
 
     def record(
         self,
@@ -124,34 +99,6 @@ class Observer:
         self.record(interface, name, outcome, seconds, trace)
         return seconds
 
-    def record_agent(self, agent: str, outcome: str, seconds: float) -> None:
-        """Count a hook call of an agent. Callers pass known names only."""
-        with self._counting:
-            tally = self._agents.setdefault(agent, _AgentTally())
-            tally.calls += 1
-            tally.failed += outcome != OK
-            tally.last_ms = time.time_ns() // 1_000_000
-            tally.recent.append(seconds)
-
-    def list_agents(self) -> list[AgentHookStats]:
-        """Return the hook calls by agent, the busiest first."""
-        with self._counting:
-            tallies = [
-                (agent, tally.calls, tally.failed, tally.last_ms, sorted(tally.recent))
-                for agent, tally in self._agents.items()
-            ]
-        return [
-            AgentHookStats(
-                agent=agent,
-                calls=calls,
-                failed=failed,
-                last_ms=last_ms,
-                p50_ms=_find_percentile(recent, 0.5),
-                p99_ms=_find_percentile(recent, 0.99),
-            )
-            for agent, calls, failed, last_ms, recent in sorted(tallies, key=lambda row: -row[1])
-        ]
-
     @contextmanager
     def observe(
         self, interface: Interface, name: str, trace: TraceContext | None = None
@@ -174,8 +121,3 @@ class Observer:
                 operation: OperationStats(tally.count, tally.seconds, list(tally.buckets))
                 for operation, tally in self._tallies.items()
             }
-
-
-def _find_percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the duration, in milliseconds, that this share of calls did not exceed."""
-    return round(ordered[math.ceil(share * len(ordered)) - 1] * 1000, 2)

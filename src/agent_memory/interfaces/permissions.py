@@ -36,18 +36,6 @@ MANAGE = Permission(Role.ADMIN)
 # By method and the template of the path. Operations have theirs beside them, features in their
 # modules `interfaces.permissions`.
 _HTTP: Mapping[tuple[str, str], Permission] = {
-    ("POST", f"{API}/events/"): WRITE_SCOPED,
-    ("POST", f"{API}/events/batch/"): WRITE_SCOPED,
-    ("GET", f"{API}/projects/"): MANAGE,
-    ("GET", f"{API}/projects/{{name}}/"): MANAGE,
-    ("GET", f"{API}/errors/"): MANAGE,
-    ("GET", f"{API}/disk/"): MANAGE,
-    ("GET", f"{API}/settings/"): MANAGE,
-    ("GET", f"{API}/status/"): MANAGE,
-    ("GET", f"{API}/audit/"): MANAGE,
-    ("GET", f"{API}/keys/"): MANAGE,
-    ("POST", f"{API}/keys/"): MANAGE,
-    ("DELETE", f"{API}/keys/{{name}}/"): MANAGE,
     ("GET", "/metrics"): MANAGE,
     # Each tool and request of MCP has its own line below.
     ("GET", "/mcp"): READ_SCOPED,
@@ -59,8 +47,6 @@ _HTTP: Mapping[tuple[str, str], Permission] = {
 _GRPC: Mapping[str, Permission] = {
     "memory.MemoryService.IngestEvent": WRITE_SCOPED,
     "memory.MemoryService.IngestEvents": WRITE_SCOPED,
-    "kontekst.DaemonService.GetStatus": MANAGE,
-    "kontekst.DaemonService.Shutdown": MANAGE,
 }
 
 # By the name of the tool, or of another request.

@@ -175,6 +175,7 @@ class BackupReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonStatus:
+    running: bool = True  # for programs: without a daemon, a command says false
     pid: int
     version: str
     started_ms: Millis
@@ -201,3 +202,11 @@ class DaemonStatus:
     warnings: tuple[str, ...] = ()
     backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonControl:
+    """The status of the daemon process, and how to stop it, from any thread."""
+
+    get_status: Callable[[], DaemonStatus]
+    stop: Callable[[], object]

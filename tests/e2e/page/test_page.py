@@ -15,8 +15,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from agent_memory.features.log.operations import MAX_EVENTS
 from agent_memory.features.memories.model.memories import NAMESPACES
-from agent_memory.interfaces.http.recording import MAX_EVENTS
 from demo.__main__ import CONVERSATION, SESSION
 from tests import browser as browsers
 from tests.browser import fits, go

@@ -59,14 +59,3 @@ def test_nothing_is_lost_where_many_count_at_once() -> None:
         thread.join()
     (tally,) = observer.snapshot().values()
     assert tally.count == 4_000
-
-
-def test_hook_calls_are_counted_by_agent() -> None:
-    observer = Observer()
-    for number in range(1, observing.RECENT + 101):
-        observer.record_agent("claude-code", "ok", number / 1000)
-    observer.record_agent("codex", "refused", 0.002)
-    claude, codex = observer.list_agents()
-    assert (claude.agent, claude.calls, claude.failed) == ("claude-code", 1100, 0)
-    assert (claude.p50_ms, claude.p99_ms) == (600, 1090)  # of the last thousand
-    assert (codex.calls, codex.failed, codex.p50_ms, codex.p99_ms) == (1, 1, 2, 2)

@@ -8,6 +8,7 @@ from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.consent_rule import build_consent
 from agent_memory.features.hooks.hook_options import load_options
 from agent_memory.features.hooks.model.exclusions import ExcludedFolder
+from agent_memory.features.hooks.services.agent_calls import AgentCalls
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.draining import SpoolDrainer
@@ -52,5 +53,5 @@ def build_core(context: Composition) -> None:
         environ=os.environ,
         excluded=excluded,
     )
-    context.add(spool, last_contexts, excluded, consent, handling)
+    context.add(spool, last_contexts, excluded, consent, handling, AgentCalls())
     context.signals.listen(handling.drain_soon, DaemonSignal.STORE_MENDED)

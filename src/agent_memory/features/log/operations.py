@@ -1,15 +1,28 @@
 """What can be asked of the event log."""
 
-from typing import Annotated
+import uuid
+from concurrent.futures import Future
+from enum import IntEnum
+from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
 
-from agent_memory.features.log.model.events import Event, EventPage
+from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.features.log.model.tokens import format_token, parse_token
+from agent_memory.features.log.services.ingest import Ingest, Refusal, count_scanned
 from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.kernel import spelling
 from agent_memory.kernel.access import Role
-from agent_memory.kernel.ids import MAX_MILLIS
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.futures import map_future
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 from agent_memory.kernel.operations import operation
+from agent_memory.kernel.ulids import derive_ulid
+from agent_memory.platform.ports import Clock
+
+N = TypeVar("N", bound=IntEnum)
+
+MAX_EVENTS = 1_000  # of one request, as of one message over gRPC
 
 # The service checks these, and says what to change.
 Time = Annotated[
@@ -73,6 +86,49 @@ class EventRange(Struct, frozen=True, kw_only=True):
     continuation_token: Token = None
 
 
+class EventCreate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An event. Send the same `event_id` again after a lost answer: it is stored once."""
+
+    session_id: str
+    text: str = ""
+    event_type: str = "user_message"
+    role: str = "user"
+    event_id: Annotated[str, Meta(description="Default: a new one.")] = ""
+    timestamp_ms: Annotated[int | None, Meta(description="Unix milliseconds. Default: now.")] = None
+    metadata: dict[str, str] = {}
+
+    def to_event(self, now: Millis) -> Event:
+        """Build the event. Raises InvalidInput."""
+        return Event(
+            event_id=EventId(self.event_id or derive_ulid(now, uuid.uuid4().hex)),
+            session_id=SessionId(self.session_id),
+            at_ms=now if self.timestamp_ms is None else Millis(self.timestamp_ms),
+            type=_parse_name("event_type", self.event_type, EventType),
+            role=_parse_name("role", self.role, EventRole),
+            text=self.text,
+            metadata=self.metadata,
+        )
+
+    def count_scanned(self) -> int:
+        return count_scanned(self.text, self.metadata)
+
+
+class EventBatch(Struct, frozen=True, kw_only=True):
+    events: Annotated[list[EventCreate], Meta(max_length=MAX_EVENTS)]
+
+
+class EventOutcome(Struct, frozen=True, kw_only=True):
+    """`created` is false for an event that was stored before; `error` says why one was refused."""
+
+    event_id: str
+    created: bool
+    error: str | None = None
+
+
+class BatchOutcome(Struct, frozen=True, kw_only=True):
+    outcomes: list[EventOutcome]
+
+
 class EventName(Struct, frozen=True, kw_only=True):
     event_id: str
 
@@ -100,3 +156,67 @@ def list_events(timeline: Timeline, request: EventRange) -> EventListing:
 def read_event(timeline: Timeline, request: EventName) -> LoggedEvent:
     """Read one event."""
     return LoggedEvent.from_event(timeline.get_event(request.event_id))
+
+
+@operation(
+    "events.record",
+    role=Role.WRITER,
+    scoped=True,
+    http="POST /api/v1/events/",
+    status=lambda outcome: 201 if outcome.created else 200,
+    statuses=(201, 200),
+    example={
+        "session_id": "support-2026-02-11",
+        "text": "Which plan does the customer have?",
+        "event_type": "user_message",
+        "role": "user",
+        "metadata": {"project": "support"},
+    },
+    scanned=EventCreate.count_scanned,
+)
+def record_event(ingest: Ingest, clock: Clock, request: EventCreate) -> Future[EventOutcome]:
+    """Record an event."""
+    clean = ingest.clean(request.to_event(clock.now()))
+    return map_future(
+        ingest.submit([clean]),
+        lambda stored: EventOutcome(event_id=clean.event_id, created=stored[0]),
+    )
+
+
+@operation(
+    "events.record_batch",
+    role=Role.WRITER,
+    scoped=True,
+    http="POST /api/v1/events/batch/",
+    scanned=lambda request: sum(each.count_scanned() for each in request.events),
+)
+def record_events(ingest: Ingest, clock: Clock, request: EventBatch) -> Future[BatchOutcome]:
+    """Record events."""
+    recorded = ingest.record_each(request.events, lambda each: each.to_event(clock.now()))
+
+    def list_outcomes(stored: list[bool]) -> BatchOutcome:
+        results = recorded.list_results(stored)
+        return BatchOutcome(
+            outcomes=[
+                EventOutcome(event_id=event.event_id, created=False, error=str(outcome))
+                if isinstance(outcome, Refusal)
+                else EventOutcome(event_id=outcome.event_id, created=result is True)
+                for event, outcome, result in zip(
+                    request.events, recorded.outcomes, results, strict=True
+                )
+            ]
+        )
+
+    return map_future(recorded.stored, list_outcomes)
+
+
+def _parse_name(field: str, name: str, kind: type[N]) -> N:
+    """Return the event type or role of a name. Raises InvalidInput."""
+    try:
+        return kind[name.upper()]
+    except KeyError:
+        names = [item.name.lower() for item in kind]
+        raise InvalidInput(
+            f"{field} is {name[:100]!r}; it must be one of {', '.join(names)}"
+            f"{spelling.suggest_nearest(name, names)}"
+        ) from None

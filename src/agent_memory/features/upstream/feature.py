@@ -230,7 +230,8 @@ def _build_reader(context: Composition) -> RemoteReader:
     source, started = context.find(SettingsSource), context[Settings]
     if source is None:
         return RemoteReader(lambda: started, RemoteKeyFile(key_file), [key_file])
-    return RemoteReader(source.load, RemoteKeyFile(key_file), [key_file, source.file])
+    files = [key_file, source.file]
+    return RemoteReader(lambda: source.load().settings, RemoteKeyFile(key_file), files)
 
 
 class _Connection:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loading the services takes longer than a command without a 
     from agent_memory.kernel.cancellation import CancelToken
     from agent_memory.kernel.composition import Composition
     from agent_memory.kernel.progress import OnProgress
-    from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
+    from agent_memory.kernel.status import CheckResult, StoreRepair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,6 @@ class Backend:
         _connect_remote
     )
     own_db: Path | None = None
-    status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None
     # The session may accept what awaits review, or not.
     open_page: Callable[[bool], PageLink] | None = None

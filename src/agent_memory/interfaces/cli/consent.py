@@ -1,18 +1,28 @@
 """`memory on`, `off`, `pause` and `resume`: decide what hooks record."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import click
+import msgspec
 
 from agent_memory.features.hooks.model.consent import Consent, ConsentReason, Pause
-from agent_memory.features.hooks.services.consent import RecordingConsent
-from agent_memory.features.hooks.services.handling import HookHandling
-from agent_memory.interfaces import recording_settings
+from agent_memory.features.hooks.operations import (
+    Decision,
+    FolderChange,
+    FolderRecording,
+    PauseLength,
+    allow_folder,
+    check_folder,
+    exclude_folder,
+    pause_recording,
+    resume_recording,
+)
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.operations import Operation
 from agent_memory.platform.clock import SystemClock
 
 _LENGTH = re.compile(r"(\d{1,6})\s*([smhdw])")
@@ -47,9 +57,11 @@ def pause(run: Invocation, length_ms: int | None) -> None:
     Hooks record, inject and capture nothing, in all projects, also after a restart. You can still
     capture, recall and import.
     """
-    paused = run.services[RecordingConsent].pause(length_ms)
+    length = PauseLength(seconds=None if length_ms is None else length_ms // 1000)
+    until = run.call(pause_recording, length).until_ms
+    paused = Pause(until_ms=None if until is None else Millis(until))
     run.show(
-        {"paused": True, "until_ms": paused.until_ms},
+        {"paused": True, "until_ms": until},
         lambda: f"\N{CHECK MARK} Recording is {describe_pause(paused)}; `memory resume` ends it",
     )
 
@@ -59,8 +71,8 @@ def pause(run: Invocation, length_ms: int | None) -> None:
 def resume(run: Invocation) -> None:
     """Record again after `memory pause`. Only you can: it refuses in the shell of an agent."""
     check_person(run, "end a pause")
-    was_paused = recording_settings.resume(run.services[HookHandling])
-    here = run.services[RecordingConsent].check_folder(*_get_place(run))
+    was_paused = run.call(resume_recording).was_paused
+    here = run.call(check_folder)
     run.show(
         {"paused": False, "was_paused": was_paused, "recording": consent_json(here)},
         lambda: (
@@ -78,11 +90,7 @@ def off(run: Invocation) -> None:
     It adds the root of this project to `hooks.exclude`, for all worktrees of its repository. What
     was recorded before stays; `memory forget` removes it.
     """
-    folder, _ = _get_place(run)
-    (root,) = recording_settings.exclude_folders(
-        run.services[RecordingConsent], run.find_config_file(), [folder]
-    )
-    _show_state(run, root)
+    _switch(run, exclude_folder)
 
 
 @click.command(cls=Command, examples=("cd ~/code/app && memory on",))
@@ -94,29 +102,22 @@ def on(run: Invocation) -> None:
     `hooks.projects`. Only you can: the command refuses in the shell of an agent.
     """
     check_person(run, "allow recording")
-    folder, environ = _get_place(run)
-    (root,) = recording_settings.allow_folders(
-        run.services[HookHandling], run.find_config_file(), [folder], environ
-    )
-    _show_state(run, root)
+    _switch(run, allow_folder)
 
 
-def _get_place(run: Invocation) -> tuple[str, Mapping[str, str]]:
-    call = run.terminal.call
-    return str(call.cwd), call.environ
-
-
-def _show_state(run: Invocation, root: str) -> None:
-    state = run.services[RecordingConsent].check_folder(*_get_place(run))
+def _switch(run: Invocation, operation: Operation[FolderRecording]) -> None:
+    path = str(run.find_config_file())
+    changed = run.call(operation, FolderChange(config_file=path))
+    folder, state = changed.folder, changed.recording
     run.show(
-        {"folder": root, "path": str(run.find_config_file()), "recording": consent_json(state)},
-        lambda: f"Recording in {rendering.plain(root)}: {describe_consent(state)}",
+        {"folder": folder, "path": path, "recording": consent_json(state)},
+        lambda: f"Recording in {rendering.plain(folder)}: {describe_consent(state)}",
     )
 
 
-def consent_json(state: Consent) -> dict[str, Any]:
+def consent_json(state: Decision) -> dict[str, Any]:
     """Render a decision for programs."""
-    return {**recording_settings.decision_json(state), "text": describe_consent(state)}
+    return {**msgspec.to_builtins(state), "text": describe_consent(state)}
 
 
 def describe_pause(pause: Pause) -> str:
@@ -131,14 +132,15 @@ def describe_pause(pause: Pause) -> str:
     )
 
 
-def describe_consent(state: Consent) -> str:
+def describe_consent(state: Consent | Decision) -> str:
     """Say whether hooks record, and if not why, and what would change it."""
     detail = rendering.plain(state.detail)
     match state.reason:
         case ConsentReason.GIVEN:
             return "on"
         case ConsentReason.PAUSED:
-            until = Pause(until_ms=state.until_ms, problem=state.detail)
+            until_ms = None if state.until_ms is None else Millis(state.until_ms)
+            until = Pause(until_ms=until_ms, problem=state.detail)
             return f"{describe_pause(until)}; `memory resume` ends it"
         case ConsentReason.UNREADABLE:
             return f"off, because it may be excluded: {detail}"

@@ -1,9 +1,9 @@
 """`memory-daemon status`: whether the daemon is running, and what it stores."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import click
+import msgspec
 
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -29,15 +29,18 @@ def status(run: Invocation, verbose: bool) -> int:
 
     The exit code is 1 if no daemon is running, and 4 if it cannot write its store.
     """
-    if run.backend.status is None:
-        state = run.backend.require_control().state()
+    if run.backend.control is not None:
+        state = run.backend.control.state()
         run.show(
             {"running": False} | ({"state": state} if state else {}),
             lambda: "\n  ".join([_format_state("Not running", rendering.BAD), *state.splitlines()]),
         )
         return NOT_RUNNING
-    daemon = run.backend.status()
-    run.show({"running": True, **asdict(daemon)}, lambda: _status_text(daemon, verbose=verbose))
+    # Late: it loads services, which takes longer than a command without a daemon runs.
+    from agent_memory.features.monitoring.operations import read_status  # noqa: PLC0415
+
+    daemon = run.call(read_status)
+    run.show(msgspec.to_builtins(daemon), lambda: _status_text(daemon, verbose=verbose))
     return 0 if daemon.store.writable else FAILING
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from agent_memory import config
-from agent_memory.interfaces import setting_list
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.backend import RunningDaemon
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
@@ -64,7 +63,7 @@ def set_config(run: Invocation, key: str, value: str, mend: bool) -> int:
     Some settings take effect when the daemon restarts: the command then offers to restart it.
     """
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
-    from agent_memory.interfaces import config_file  # noqa: PLC0415
+    from agent_memory import config_file  # noqa: PLC0415
 
     known = config.find_key(key)
     if known.applies == "personal":
@@ -88,7 +87,7 @@ def unset_config(run: Invocation, key: str, mend: bool) -> int:
 
     Its default applies again. A name in the file that is no setting can be removed too.
     """
-    from agent_memory.interfaces import config_file  # noqa: PLC0415  # late, as above
+    from agent_memory import config_file  # noqa: PLC0415  # late, as above
 
     known = config.KEYS.get(key)
     if known is None or known.applies == "personal":  # a section has settings of both kinds
@@ -125,7 +124,16 @@ def unset_config(run: Invocation, key: str, mend: bool) -> int:
 @invocation
 def list_config(run: Invocation) -> None:
     """List all settings, with their values and where those come from."""
-    rows = setting_list.list_settings(run.loaded)
+    loaded = run.loaded
+    rows = [
+        {
+            "key": key.name,
+            "value": loaded.value(key.name),
+            "source": loaded.sources.get(key.name, config.DEFAULT),
+            "applies": key.applies,
+        }
+        for key in config.KEYS.values()
+    ]
     width = max(len(str(row["key"])) for row in rows)
     run.show(
         rows,

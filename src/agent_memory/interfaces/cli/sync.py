@@ -6,8 +6,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from agent_memory.features.hooks.model.consent import Consent
-from agent_memory.features.hooks.services.consent import RecordingConsent
+from agent_memory.features.hooks.operations import Decision, check_folder
 from agent_memory.features.injections.model.injections import DayCount
 from agent_memory.features.injections.operations import InjectionDay
 from agent_memory.features.injections.services.injections import Injections
@@ -137,8 +136,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
     The line `Recording` says whether hooks record in this folder, and if not, why.
     """
     stats, domains = run.services[MemoryStatistics], resolve_domains(run, domain)
-    caller = run.caller
-    recording = run.services[RecordingConsent].check_folder(caller.folder, caller.environ)
+    recording = run.call(check_folder)
     counted = stats.count(domains)
     verified = None
     if verify:
@@ -167,7 +165,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
 def _as_text(
     counted: MemoryCounts,
     days: Sequence[DayCount],
-    recording: Consent,
+    recording: Decision,
     verified: MemoryCheck | None,
     verbose: bool,
 ) -> Iterator[str]:

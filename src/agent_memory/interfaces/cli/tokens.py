@@ -2,10 +2,18 @@
 did."""
 
 import click
+import msgspec
 
-from agent_memory.features.access.model.audit import AuditEntry, AuditFilter
+from agent_memory.features.access.operations import (
+    KeyCreate,
+    KeyName,
+    ListedKey,
+    create_key,
+    list_keys,
+    revoke_key,
+)
 from agent_memory.features.access.services.access import Access
-from agent_memory.features.access.services.audit import AuditLog
+from agent_memory.features.monitoring.operations import AuditQuery, AuditRecord, list_audit
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import (
     Choice,
@@ -16,8 +24,7 @@ from agent_memory.interfaces.cli.commands import (
     yes_option,
 )
 from agent_memory.interfaces.cli.filters import limit_option, range_options, resolve_range
-from agent_memory.interfaces.wire.access import audit_json, key_json
-from agent_memory.kernel.access import OWNER, AccessKey, Principal, Role
+from agent_memory.kernel.access import Role
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput
 
 
@@ -54,76 +61,59 @@ def create_token(
     """
     if not person and (role or projects):
         raise InvalidInput("--role and --project say what a person may do: add --person")
-    principal = OWNER
-    if person:
-        principal = Principal(
-            person=person,
-            role=Role(role or Role.READER),
-            projects=frozenset(projects) if projects else None,
-        )
-    access = run.services[Access]
-    if run.loaded.settings.team.enabled and not access.team:
+    if run.loaded.settings.team.enabled and not run.services[Access].team:
         raise FeatureUnavailable(
             "team.enabled is set, but the daemon was started without it: `memory-daemon restart`"
             " first"
         )
-    secret = access.create(name, principal)
-    if run.chosen_format == "text" and run.terminal.call.output_is_terminal:
-        run.terminal.warn(
-            f"Copy the key now: it cannot be shown again.{_describe_new(principal)}\n"
-        )
-    run.show(
-        {
-            "name": name,
-            "token": secret,
-            "person": principal.person or None,
-            "role": principal.role.value if principal.person else None,
-            "projects": None if principal.projects is None else sorted(principal.projects),
-        },
-        lambda: secret,
-        essential=secret,
+    wanted = KeyCreate(
+        name=name,
+        person=person,
+        role=Role(role or Role.READER),
+        projects=list(projects) or None,
     )
+    created = run.call(create_key, wanted)
+    if run.chosen_format == "text" and run.terminal.call.output_is_terminal:
+        run.terminal.warn(f"Copy the key now: it cannot be shown again.{_describe_new(wanted)}\n")
+    run.show(msgspec.to_builtins(created), lambda: created.token, essential=created.token)
 
 
-def _describe_new(principal: Principal) -> str:
-    if not principal.person:
+def _describe_new(key: KeyCreate) -> str:
+    if not key.person:
         return ""
-    of = "all projects"
-    if principal.projects is not None:
-        of = f"only {', '.join(sorted(principal.projects))}"
-    return rendering.plain(f" It is {principal.person}'s, as {principal.role}, for {of}.")
+    of = f"only {', '.join(sorted(key.projects))}" if key.projects else "all projects"
+    return rendering.plain(f" It is {key.person}'s, as {key.role}, for {of}.")
 
 
 @token.command("list", examples=("memory-daemon token list --format json",))
 @invocation
 def list_tokens(run: Invocation) -> None:
     """List the names of the keys, and when they were created."""
-    keys, team = run.services[Access].list(), run.services[Access].team
+    keys = run.call(list_keys).keys
     width = max((len(key.name) for key in keys), default=0)
     run.show(
-        [{**key_json(key), "refused": bool(key.person) != team} for key in keys],
-        lambda: (
-            "\n".join(
-                f"{key.name:<{width}}  created {rendering.format_with_age(key.created_ms)}"
-                f"{_describe_holder(key)}{_find_refusal(key, team)}"
-                for key in keys
-            )
-            or "No keys."
-        ),
+        msgspec.to_builtins(keys),
+        lambda: "\n".join(_describe_key(key, width) for key in keys) or "No keys.",
     )
 
 
-def _find_refusal(key: AccessKey, team: bool) -> str:
+def _describe_key(key: ListedKey, width: int) -> str:
+    created = rendering.format_with_age(key.created_ms)
+    return f"{key.name:<{width}}  created {created}{_describe_holder(key)}{_find_refusal(key)}"
+
+
+def _find_refusal(key: ListedKey) -> str:
     """Say why a key is refused here; empty if it counts."""
-    if bool(key.person) == team:
+    if not key.refused:
         return ""
-    why = "it belongs to no person" if team else "it is for a team server"
+    why = "it is for a team server" if key.person else "it belongs to no person"
     return "  " + rendering.paint(f"REFUSED: {why}", rendering.BAD)
 
 
-def _describe_holder(key: AccessKey) -> str:
+def _describe_holder(key: ListedKey) -> str:
+    of = "" if key.projects is None else f" of {', '.join(key.projects)}"
     by = f", by {key.created_by}" if key.created_by else ""
-    return f"  {key.principal.description}{by}" if key.person else ""
+    return f"  {key.person}, {key.role}{of}{by}" if key.person else ""
 
 
 @token.command("revoke", examples=("memory-daemon token revoke dashboard",))
@@ -135,7 +125,7 @@ def revoke_token(run: Invocation, name: str, yes: bool) -> int:
     if not run.confirm(f"Revoke the key {name!r}?", yes=yes):
         run.terminal.warn("Not revoked.\n")
         return 1
-    run.services[Access].revoke(name)
+    run.call(revoke_key, KeyName(name=name))
     run.show({"revoked": name}, lambda: f"Revoked {name}")
     return 0
 
@@ -165,21 +155,25 @@ def audit(
 ) -> None:
     """Show who did what on a team server, newest first."""
     start, end = resolve_range(run, since, until)
-    log = run.services.find(AuditLog)
-    if log is None:
-        raise FeatureUnavailable("only a team server has an audit log: set team.enabled")
-    wanted = AuditFilter(person=person, key=key, refused=refused, since=start, until=end)
-    page = log.list_entries(wanted, limit=limit)
+    wanted = AuditQuery(
+        person=person,
+        key=key,
+        refused=refused,
+        from_timestamp_ms=start,
+        to_timestamp_ms=end,
+        limit=limit,
+    )
+    entries = run.call(list_audit, wanted).entries
     run.show(
-        [audit_json(entry) for entry in page.entries],
-        lambda: "\n".join(map(_describe_entry, page.entries)) or "No entries.",
+        msgspec.to_builtins(entries),
+        lambda: "\n".join(map(_describe_entry, entries)) or "No entries.",
     )
 
 
-def _describe_entry(entry: AuditEntry) -> str:
+def _describe_entry(entry: AuditRecord) -> str:
     who = entry.person or ("operator" if entry.interface == "keys" else "-")
     times = f" x{entry.count}" if entry.count > 1 else ""
     what = " ".join(filter(None, (entry.interface, entry.method, entry.target)))
     key = f" ({entry.key})" if entry.key else ""
-    when = rendering.format_zoned(entry.at_ms)
+    when = rendering.format_zoned(entry.timestamp_ms)
     return rendering.plain(f"{when}  {who}{key}  {what}  {entry.status}{times}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import structlog
 
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.services.agent_calls import AgentCalls
 from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.interfaces.command_socket.calls import CommandCall, HookAnswer
 from agent_memory.interfaces.hooks import inputs, outputs
@@ -24,6 +25,7 @@ class HookAnswerer:
     handling: HookHandling
     version: str
     observer: Observer
+    calls: AgentCalls
     now: Callable[[], int]
 
     def answer(self, call: CommandCall, payload: bytes) -> HookAnswer:
@@ -45,7 +47,7 @@ class HookAnswerer:
             None if hook is None else tracing.from_name(hook.session),
         )
         if hook is not None and hook.kind is not HookKind.OTHER:
-            self.observer.record_agent(hook.about.get("agent", ""), outcome, seconds)
+            self.calls.count(hook.about.get("agent", ""), seconds, failed=outcome != OK)
         return answered
 
     def _answer(self, delivery: Delivery) -> tuple[HookAnswer, HookCall | None]:

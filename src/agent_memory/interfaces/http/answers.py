@@ -27,6 +27,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is malformed"},
     401: {"model": Problem, "description": "The key is missing or unknown"},
     403: {"model": Problem, "description": "The origin is not allowed"},
+    409: {"model": Problem, "description": "This daemon does not have it"},
     413: {"model": Problem, "description": "The body is too large"},
     421: {"model": Problem, "description": "The Host is not allowed"},
     422: {"model": Problem, "description": "A parameter or field is invalid"},
@@ -35,9 +36,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": Problem, "description": "The daemon is overloaded or stopping"},
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not found"}}
-UNAVAILABLE: dict[int | str, dict[str, Any]] = {
-    409: {"model": Problem, "description": "This daemon does not have it"}
-}
 
 
 def render_json(value: object, status: int = 200) -> Response:

@@ -1,10 +1,9 @@
 """The HTTP application: all routers, and the responses to errors."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.responses import FileResponse
@@ -15,36 +14,22 @@ from agent_memory.features import import_modules
 from agent_memory.features.monitoring.services.metrics import Metrics
 from agent_memory.interfaces import catalog, permissions
 from agent_memory.interfaces.http import (
-    administration,
     answers,
-    health,
     metrics,
-    projects,
-    recording,
-    status,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.gate import KEYLESS_FOLDER
 from agent_memory.interfaces.http.headers import POLICY
-from agent_memory.interfaces.http.parameters import refuse_unknown
 from agent_memory.interfaces.http.rest import OperationRoute, describe_operations
 from agent_memory.interfaces.requests import InvalidRequest
-from agent_memory.interfaces.setting_list import SettingsReader
 from agent_memory.interfaces.wire.errors import describe_error, get_codes
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.kernel.status import DaemonStatus
 
-PREFIX = "/api/v1"
 DOCS = Path(__file__).parent / "docs"
-CHECKS = (Depends(refuse_unknown),)
 
 
-def build_app(
-    dependencies: HttpDependencies,
-    read_status: Callable[[], DaemonStatus],
-    settings: SettingsReader,
-) -> FastAPI:
+def build_app(dependencies: HttpDependencies) -> FastAPI:
     api = FastAPI(
         title="Agent Memory",
         version=__version__,
@@ -53,14 +38,6 @@ def build_app(
         redoc_url=None,
     )
     _add_docs(api)
-    for routes in (
-        recording.build_router(dependencies),
-        *projects.build_routers(dependencies),
-        health.build_router(dependencies, settings),
-        status.build_router(dependencies.bridge, read_status),
-        administration.build_router(dependencies),
-    ):
-        api.include_router(routes, prefix=PREFIX, responses=PROBLEMS, dependencies=CHECKS)
     api.router.routes += [
         OperationRoute(each, dependencies.calls, dependencies.bridge, dependencies.environ)
         for each in catalog.list_all()
@@ -73,7 +50,6 @@ def build_app(
         ),
         responses=PROBLEMS,
     )
-    api.include_router(administration.build_login_router(dependencies), responses=PROBLEMS)
     for module in import_modules("interfaces.http"):
         module.add_routes(api, dependencies)
     api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way

@@ -16,4 +16,3 @@ class HttpDependencies:
     bridge: Bridge
     observer: Observer
     environ: Mapping[str, str] = field(repr=False)  # runs git
-    login: Mapping[str, str] = field(default_factory=dict)  # how people log in to a team server

@@ -167,13 +167,17 @@ class OperationRoute(Route):
                 return Response(kept, media_type="application/json")
             caller = build_caller(request, environ)
 
-            def call() -> Response:
-                result = calls.call(operation, caller, asked)
+            def render(result: Any) -> Response:
                 if result is None:
                     return answers.render_empty()
                 return answers.render_json(result, operation.status(result))
 
-            response = await bridge.run(call)
+            if operation.is_deferred:
+                future = await bridge.run_if_long(
+                    lambda: calls.begin(operation, caller, asked), operation.scanned(asked)
+                )
+                return render(await bridge.wait(future))
+            response = await bridge.run(lambda: render(calls.call(operation, caller, asked)))
             if version is not None:
                 cache.keep(version, key, bytes(response.body))
             return response

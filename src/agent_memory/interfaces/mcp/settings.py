@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agent_memory import config
-from agent_memory.interfaces import config_file
+from agent_memory import config, config_file
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 

@@ -9,7 +9,6 @@ from agent_memory.features.log.model import events
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.operations import LoggedEvent
 from agent_memory.features.log.services.ingest import Refusal
-from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.proto import memory_pb2 as pb
@@ -33,30 +32,6 @@ def parse_event(message: pb.Event) -> Event:
         role=role,
         text=message.text,
         metadata=dict(message.metadata),
-    )
-
-
-def parse_type(name: str) -> EventType:
-    """Return the event type of a name in JSON. Raises InvalidInput."""
-    try:
-        return EventType[name.upper()]
-    except KeyError:
-        raise _unknown_name("event_type", name, EventType) from None
-
-
-def parse_role(name: str) -> EventRole:
-    """Return the role of a name in JSON. Raises InvalidInput."""
-    try:
-        return EventRole[name.upper()]
-    except KeyError:
-        raise _unknown_name("role", name, EventRole) from None
-
-
-def _unknown_name(field: str, name: str, known: type[EventType] | type[EventRole]) -> InvalidInput:
-    names = [item.name.lower() for item in known]
-    return InvalidInput(
-        f"{field} is {name[:100]!r}; it must be one of {', '.join(names)}"
-        f"{spelling.suggest_nearest(name, names)}"
     )
 
 

@@ -101,7 +101,7 @@ def _check_folder(where: Path) -> None:
 def _write(run: Invocation, plan: BackupPlan) -> None:
     """Write the plan into the config file, for the next start of the daemon."""
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
-    from agent_memory.interfaces import config_file  # noqa: PLC0415
+    from agent_memory import config_file  # noqa: PLC0415
 
     config_file.change_all(
         run.find_config_file(),

@@ -15,7 +15,6 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
 from agent_memory.kernel.callers import Caller
-from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import (
     Cancelled,
     InvalidInput,
@@ -44,11 +43,11 @@ def share(run: Invocation, wanted: ShareRequest) -> list[dict[str, Any]]:
 
     Raises InvalidInput, and Cancelled if the answer is no.
     """
-    from agent_memory.interfaces import config_file  # noqa: PLC0415  # late: the TOML editor is slow
+    from agent_memory import config_file  # noqa: PLC0415  # late: the TOML editor is slow
 
     if (wanted.there or wanted.join) and len(wanted.projects) != 1:
         raise InvalidInput("--as and --join are for one project: name it with --project")
-    exchange = run.services[Composition][TeamExchange]
+    exchange = run.services[TeamExchange]
     settings = exchange.shared.read_settings()
     shown = []
     for repository in dict.fromkeys(find_repository(run, each) for each in wanted.projects):
@@ -77,7 +76,7 @@ def share(run: Invocation, wanted: ShareRequest) -> list[dict[str, Any]]:
 
 def unshare(run: Invocation, projects: Sequence[str]) -> list[str]:
     """Stop sharing projects. Return their repositories, or the names of earlier versions."""
-    from agent_memory.interfaces import config_file  # noqa: PLC0415  # late, as above
+    from agent_memory import config_file  # noqa: PLC0415  # late, as above
 
     own = run.loaded.settings.upstream
     gone = [each if each in own.projects else find_repository(run, each) for each in projects]
@@ -90,7 +89,7 @@ def unshare(run: Invocation, projects: Sequence[str]) -> list[str]:
         if set(entries) & set(gone)
     }
     config_file.change_all(run.find_config_file(), values)
-    run.services[Composition][TeamExchange].wake()
+    run.services[TeamExchange].wake()
     return gone
 
 
@@ -116,7 +115,7 @@ def find_repository(run: Invocation, text: str) -> str:
         )
     if "/" in text:
         return text.removesuffix(".git")
-    projects = run.services[Composition][TeamExchange].shared.projects.list_all()
+    projects = run.services[TeamExchange].shared.projects.list_all()
     same = [
         each.repository
         for each in projects
@@ -146,7 +145,7 @@ def _find_name(
             raise InvalidInput("log in first: the server keeps the names (`memory remote login`)")
         return None
     name = wanted.there or scopes.derive_name(repository)
-    server = run.services[Composition][TeamExchange].connect(settings)
+    server = run.services[TeamExchange].connect(settings)
     try:
         found = server.find_project(repository, name)
     except (RemoteUnavailable, Unauthorized, NotFound):
@@ -169,7 +168,7 @@ def _claim(
     """Agree on the name now. If the server is away, the next exchange does."""
     if repository == USER or not settings.is_complete:
         return
-    exchange = run.services[Composition][TeamExchange]
+    exchange = run.services[TeamExchange]
     name = wanted.there or scopes.derive_name(repository)
     try:
         exchange.shared.claim(repository, name, exchange.connect(settings), join=wanted.join)

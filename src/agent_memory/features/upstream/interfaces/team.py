@@ -10,7 +10,6 @@ from agent_memory.features.upstream.services.exchange import TeamExchange
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
-from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 
 SHOWN = 50
@@ -36,7 +35,7 @@ def team_group() -> None:
 @invocation
 def list_waiting(run: Invocation) -> None:
     """List what waits to be erased, here and of yours on the server."""
-    here, there = run.services[Composition][TeamExchange].erasing.list_notices(), _list_there(run)
+    here, there = run.services[TeamExchange].erasing.list_notices(), _list_there(run)
     run.show(
         {
             "here": [each._asdict() for each in here],
@@ -58,13 +57,13 @@ def list_waiting(run: Invocation) -> None:
 def keep(run: Invocation, names: tuple[str, ...], every: bool) -> None:
     """Do not erase these, here and on the server. Take the names from `memory team waiting`."""
     check_person(run, "keep what another machine asks to erase")
-    erasing = run.services[Composition][TeamExchange].erasing
+    erasing = run.services[TeamExchange].erasing
     here = erasing.choose(_choose(erasing.list_notices(), names, every))
     there = _choose(_list_there(run), names, every)
     if not every and not here and not there:
         raise InvalidInput("none of these waits to be erased: see `memory team waiting`")
     erasing.keep(here)
-    kept = run.services[Composition][TeamAccount].keep(there) if there else 0
+    kept = run.services[TeamAccount].keep(there) if there else 0
     run.show(
         {"here": len(here), "on_server": kept},
         lambda: f"\N{CHECK MARK} Kept {rendering.count(len(here) + kept, 'record')}",
@@ -79,7 +78,7 @@ def keep(run: Invocation, names: tuple[str, ...], every: bool) -> None:
 def erase(run: Invocation, names: tuple[str, ...], every: bool, yes: bool) -> None:
     """Erase these at once, on this machine. You cannot undo this."""
     check_person(run, "erase at once what another machine asks to erase")
-    erasing = run.services[Composition][TeamExchange].erasing
+    erasing = run.services[TeamExchange].erasing
     chosen = erasing.choose(_choose(erasing.list_notices(), names, every))
     if not chosen:
         raise InvalidInput("none of these waits to be erased here: see `memory team waiting`")
@@ -99,7 +98,7 @@ def list_keys(run: Invocation) -> None:
     Whoever has one of them sees there what is private to you. Ask an admin to revoke one that you
     do not know.
     """
-    keys = run.services[Composition][TeamAccount].list_keys()
+    keys = run.services[TeamAccount].list_keys()
     run.show(
         {"keys": [each._asdict() for each in keys]},
         lambda: (
@@ -117,10 +116,10 @@ def list_keys(run: Invocation) -> None:
 
 def _list_there(run: Invocation) -> list[ErasureNotice]:
     """Return what waits on the server; nothing if there is none, or it cannot be asked."""
-    if not run.services[Composition][TeamAccount].has_server:
+    if not run.services[TeamAccount].has_server:
         return []
     try:
-        return run.services[Composition][TeamAccount].list_erasures()
+        return run.services[TeamAccount].list_erasures()
     except AgentMemoryError as exc:
         reason = rendering.plain(f"{_name_server(run)} could not be asked: {exc}")
         run.terminal.warn(f"note: {reason}\n")
@@ -128,7 +127,7 @@ def _list_there(run: Invocation) -> list[ErasureNotice]:
 
 
 def _name_server(run: Invocation) -> str:
-    return run.services[Composition][TeamExchange].forwarding.read_settings().name
+    return run.services[TeamExchange].forwarding.read_settings().name
 
 
 def _choose(notices: Sequence[ErasureNotice], names: tuple[str, ...], every: bool) -> list[str]:

@@ -20,7 +20,6 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation, yes_option
 from agent_memory.interfaces.cli.settings import CONVERSATIONS, PROJECTS
-from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.errors import Cancelled, ConfigError, InvalidInput, RemoteUnavailable
 from agent_memory.kernel.ids import USER
 
@@ -108,7 +107,7 @@ def add_remote(
 
 def _add_server(run: Invocation, url: str, name: str) -> None:
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
-    from agent_memory.interfaces import config_file  # noqa: PLC0415
+    from agent_memory import config_file  # noqa: PLC0415
 
     own, address = run.loaded.settings.upstream, check_address(url)
     if own.url and own.url != address:
@@ -118,7 +117,7 @@ def _add_server(run: Invocation, url: str, name: str) -> None:
         )
     path = run.find_config_file()
     config_file.change_all(path, {"upstream.url": address, "upstream.name": name})
-    run.services[Composition][TeamExchange].wake()
+    run.services[TeamExchange].wake()
     projects = ", ".join(own.projects) or f"none yet: {CHOOSE} shows what would leave"
     run.show(
         {"url": address, "name": name, "projects": own.projects},
@@ -155,12 +154,12 @@ def login(run: Invocation, by_key: bool) -> None:
     key = key or _obtain_key(run, settings)
     person, is_checked = "", True
     try:
-        person = run.services[Composition][TeamLogin].find_person(settings, key)
+        person = run.services[TeamLogin].find_person(settings, key)
     except RemoteUnavailable as exc:
         is_checked = False
         run.terminal.warn(f"warning: the key was not checked: {rendering.plain(str(exc))}\n")
-    run.services[Composition][TeamLogin].store_key(settings, key)
-    run.services[Composition][TeamExchange].wake()
+    run.services[TeamLogin].store_key(settings, key)
+    run.services[TeamExchange].wake()
     as_whom = f" as {person}" if person else ""
     run.show(
         {
@@ -182,7 +181,7 @@ def login(run: Invocation, by_key: bool) -> None:
 @invocation
 def list_remotes(run: Invocation) -> None:
     """List the server, its address and what is shared."""
-    settings = run.services[Composition][TeamExchange].forwarding.read_settings()
+    settings = run.services[TeamExchange].forwarding.read_settings()
     found = [_settings_json(settings)] if settings.url else []
     run.show(
         {"remotes": found},
@@ -199,7 +198,7 @@ def list_remotes(run: Invocation) -> None:
 @invocation
 def remote_status(run: Invocation) -> None:
     """Show what waits, and when the last exchange succeeded or failed."""
-    run.services[Composition][TeamExchange].wake()  # settings may have changed since
+    run.services[TeamExchange].wake()  # settings may have changed since
     _show_status(run)
 
 
@@ -209,7 +208,7 @@ def sync_remote(run: Invocation) -> None:
     """Send and receive now. The daemon does so by itself within moments."""
     _require_server(run)
     with run.terminal.progress("Exchanging", None) as advance:
-        run.services[Composition][TeamExchange].sync_now(lambda: advance(0))
+        run.services[TeamExchange].sync_now(lambda: advance(0))
     _show_status(run)
 
 
@@ -236,7 +235,7 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
     What was sent stays there. Without the server, and the key for it, what you forget here later is
     no longer forgotten there.
     """
-    from agent_memory.interfaces import config_file  # noqa: PLC0415  # late, as above
+    from agent_memory import config_file  # noqa: PLC0415  # late, as above
 
     check_person(run, "remove a server")
     if projects:
@@ -249,7 +248,7 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
         )
         return
     settings = _require_server(run)
-    waiting = run.services[Composition][TeamExchange].forwarding.get_status().forgettings_waiting
+    waiting = run.services[TeamExchange].forwarding.get_status().forgettings_waiting
     kept = f"{rendering.count(waiting, 'record')} that you have forgotten would stay there"
     if waiting and not yes and not run.terminal.call.input_is_terminal:
         raise InvalidInput(f"{kept}: run `memory remote sync` first, or add --yes")
@@ -259,8 +258,8 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
     path = run.find_config_file()
     for key in ("upstream.url", "upstream.name", PROJECTS, CONVERSATIONS):
         config_file.remove(path, key)
-    run.services[Composition][TeamLogin].remove_key()
-    run.services[Composition][TeamExchange].forwarding.forget_server()
+    run.services[TeamLogin].remove_key()
+    run.services[TeamExchange].forwarding.forget_server()
     run.show(
         {"removed": settings.url},
         lambda: f"\N{CHECK MARK} Removed {rendering.plain(settings.name)}",
@@ -268,7 +267,7 @@ def remove_remote(run: Invocation, projects: tuple[str, ...], yes: bool) -> None
 
 
 def _show_status(run: Invocation) -> None:
-    exchange = run.services[Composition][TeamExchange]
+    exchange = run.services[TeamExchange]
     status, chosen = exchange.forwarding.get_status(), exchange.shared.read_settings().projects
     unknown = [
         each
@@ -345,7 +344,7 @@ def _describe_shared(settings: RemoteSettings) -> Iterator[str]:
 
 
 def _require_server(run: Invocation) -> RemoteSettings:
-    settings = run.services[Composition][TeamExchange].forwarding.read_settings()
+    settings = run.services[TeamExchange].forwarding.read_settings()
     if not settings.url:
         raise ConfigError("there is no server: memory remote add URL")
     return settings
@@ -356,7 +355,7 @@ def _log_in(run: Invocation, settings: RemoteSettings) -> str:
     has a key."""
     if not run.terminal.call.input_is_terminal:
         return ""
-    logins = run.services[Composition][TeamLogin]
+    logins = run.services[TeamLogin]
     try:
         method = logins.find_method(settings)
     except RemoteUnavailable:  # a key can be stored while the server is away

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import config
-from agent_memory.features.hooks.model.consent import Consent
 from agent_memory.features.hooks.services.consent import RecordingConsent
 from agent_memory.features.hooks.services.handling import HookHandling
 
@@ -50,21 +49,6 @@ def set_mode(file: Path, mode: str) -> None:
     _revise(file, lambda _hooks: {"mode": mode})
 
 
-def decision_json(decision: Consent) -> dict[str, Any]:
-    """Render a decision for programs."""
-    return {
-        "recorded": decision.is_given,
-        "reason": decision.reason.value,
-        "detail": show_path(decision.detail),
-        "until_ms": decision.until_ms,
-    }
-
-
-def show_path(path: str) -> str:
-    """Replace what UTF-8 cannot encode: a path need not be valid text."""
-    return path.encode(errors="replace").decode()
-
-
 def _add(patterns: list[str], more: Iterable[str]) -> list[str]:
     return [*patterns, *(text for text in more if text and text not in patterns)]
 
@@ -72,7 +56,7 @@ def _add(patterns: list[str], more: Iterable[str]) -> list[str]:
 def _revise(file: Path, edit: Callable[[config.HooksSettings], Mapping[str, Any]]) -> None:
     """Change settings of hooks in the user's file, if they differ."""
     # Late: loading the TOML editor takes a twentieth of the start time of every command.
-    from agent_memory.interfaces import config_file  # noqa: PLC0415
+    from agent_memory import config_file  # noqa: PLC0415
 
     def list_changes(settings: config.Settings) -> dict[str, Any]:
         return {
