@@ -1,23 +1,18 @@
 """Responses as JSON bytes, encoded by msgspec, and a cache of them."""
 
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Hashable
+from typing import Any
 
 import msgspec
-from fastapi import Response
-
-from agent_memory.interfaces.http.models import Problem
-
-T = TypeVar("T")
+from pydantic import BaseModel
+from starlette.responses import Response
 
 MAX_CACHED = 8 << 20  # bytes of answers per cache
 MAX_ANSWERS = 1_000
 
 
-class ThreadRunner(Protocol):
-    """Runs a call in a thread: `Bridge.run`."""
-
-    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
+class Problem(BaseModel):
+    detail: Any
 
 
 _encode = msgspec.json.Encoder().encode

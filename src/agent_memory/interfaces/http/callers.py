@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 
-from fastapi import HTTPException, Request
+from starlette.requests import Request
 
 from agent_memory.interfaces.http.page_sessions import PageSession
 from agent_memory.kernel.access import OWNER, Principal
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.tracing import Interface
-
-ONLY_YOU = (
-    "only you can {what}, and a key belongs to a program: use the page (`memory ui`) or `{command}`"
-)
 
 
 def find_page_session(request: Request) -> PageSession | None:
@@ -39,11 +35,3 @@ def build_caller(request: Request, environ: Mapping[str, str]) -> Caller:
         key=str(getattr(request.state, "caller", "")),
         has_token=not getattr(request.state, "has_key", True),
     )
-
-
-def check_person(request: Request, what: str, command: str) -> PageSession:
-    """Return the session of the page. Refuse a request of a program."""
-    session = find_page_session(request)
-    if session is None:
-        raise HTTPException(403, ONLY_YOU.format(what=what, command=command))
-    return session
