@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
-from tests.client.faces import FACES, Face
+from tests.client.client_kinds import CLIENT_KINDS, ClientKind
 from tests.daemon_process import Daemon
 
 Maker = Callable[..., Event]
 
 
-@pytest.fixture(params=list(FACES.values()), ids=list(FACES))
-def face(request: pytest.FixtureRequest) -> Face:
-    found: Face = request.param
+@pytest.fixture(params=list(CLIENT_KINDS.values()), ids=list(CLIENT_KINDS))
+def client_kind(request: pytest.FixtureRequest) -> ClientKind:
+    found: ClientKind = request.param
     return found
 
 
 @pytest.fixture
-def client(face: Face, shared_daemon: Daemon) -> Iterator[MemoryClient]:
+def client(client_kind: ClientKind, shared_daemon: Daemon) -> Iterator[MemoryClient]:
     """Either client, over the daemon's Unix socket."""
-    with face.connect(f"unix:{shared_daemon.socket}") as connected:
+    with client_kind.connect(f"unix:{shared_daemon.socket}") as connected:
         yield connected
 
 

@@ -16,8 +16,8 @@ from agent_memory.client import (
     SerializationError,
 )
 from agent_memory.proto import memory_pb2 as pb
+from tests.client.client_kinds import ClientKind
 from tests.client.conftest import Maker
-from tests.client.faces import Face
 from tests.client.stand_in import serving
 
 GARBAGE = b"\xff\xff"
@@ -32,19 +32,21 @@ METHODS: dict[str, Callable[[MemoryClient], object]] = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_answer_that_is_none_cannot_be_read(face: Face, method: str) -> None:
+def test_an_answer_that_is_none_cannot_be_read(client_kind: ClientKind, method: str) -> None:
     with (
         serving({method: GARBAGE}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
         pytest.raises(SerializationError, match=f"not a memory.{method}Response"),
     ):
         METHODS[method](client)
 
 
-def test_an_answer_to_ingest_that_is_none_cannot_be_read(face: Face, event: Maker) -> None:
+def test_an_answer_to_ingest_that_is_none_cannot_be_read(
+    client_kind: ClientKind, event: Maker
+) -> None:
     with (
         serving({"IngestEvent": GARBAGE}, {"IngestEvents": lambda _: GARBAGE}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
     ):
         with pytest.raises(SerializationError, match=r"not a memory\.IngestEventResponse"):
             client.ingest(event())
@@ -52,33 +54,35 @@ def test_an_answer_to_ingest_that_is_none_cannot_be_read(face: Face, event: Make
             client.ingest_batch([event()])
 
 
-def test_a_type_of_tomorrow_cannot_be_read(face: Face) -> None:
+def test_a_type_of_tomorrow_cannot_be_read(client_kind: ClientKind) -> None:
     unknown = pb.GetEventsResponse.FromString(
         # One event with nothing but event_type = 99.
         bytes([0x0A, 0x02, 0x20, 99])
     )
     with (
         serving({"GetEvents": unknown.SerializeToString()}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
         pytest.raises(SerializationError, match="99 is not a valid EventType"),
     ):
         client.get_events(0, 1)
 
 
-def test_more_without_a_token_is_not_taken_for_the_end(face: Face) -> None:
+def test_more_without_a_token_is_not_taken_for_the_end(client_kind: ClientKind) -> None:
     answer = pb.GetEventsResponse(has_more=True).SerializeToString()
     with (
         serving({"GetEvents": answer}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
         pytest.raises(SerializationError, match="there is more"),
     ):
         list(client.iter_events(0, 1))
 
 
-def test_events_without_an_answer_are_not_taken_for_stored(face: Face, event: Maker) -> None:
+def test_events_without_an_answer_are_not_taken_for_stored(
+    client_kind: ClientKind, event: Maker
+) -> None:
     with (
         serving({}, {"IngestEvents": lambda _: b""}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
         pytest.raises(SerializationError, match="answered for 0 of 2 events"),
     ):
         client.ingest_batch([event(), event()])
@@ -94,17 +98,19 @@ def test_events_without_an_answer_are_not_taken_for_stored(face: Face, event: Ma
     ],
     ids=["surrogate", "number", "bytes", "metadata"],
 )
-def test_an_event_that_cannot_be_sent(face: Face, event: Maker, fields: dict[str, object]) -> None:
+def test_an_event_that_cannot_be_sent(
+    client_kind: ClientKind, event: Maker, fields: dict[str, object]
+) -> None:
     with (
         serving({"IngestEvent": b""}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
         pytest.raises(SerializationError, match="cannot be sent"),
     ):
         client.ingest(event(**fields))
 
 
-def test_arguments_that_cannot_be_sent(face: Face) -> None:
-    with serving({}) as server, face.connect(server.endpoint) as client:
+def test_arguments_that_cannot_be_sent(client_kind: ClientKind) -> None:
+    with serving({}) as server, client_kind.connect(server.endpoint) as client:
         with pytest.raises(SerializationError, match="cannot be sent"):
             client.get_events(0, 1, limit=1 << 31)
         with pytest.raises(SerializationError, match="cannot be sent"):

@@ -14,8 +14,8 @@ from agent_memory.client import (
     SerializationError,
 )
 from agent_memory.proto import memory_pb2 as pb
+from tests.client.client_kinds import ClientKind
 from tests.client.conftest import Maker
-from tests.client.faces import Face
 from tests.client.stand_in import serving
 from tests.daemon_process import Daemon
 from tests.toc_conversations import EVERYTHING, NIGHT, OUTBOX, Toc
@@ -79,13 +79,13 @@ A_HIT = SearchHit(
 )
 
 
-def test_a_hit_has_all_that_the_wire_has(face: Face) -> None:
+def test_a_hit_has_all_that_the_wire_has(client_kind: ClientKind) -> None:
     answer = pb.SearchResponse(
         hits=[HIT], total=7, certain=True, warning="words alone", continuation_token=NEXT
     )
     with (
         serving({"Search": answer.SerializeToString()}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
     ):
         assert client.search("why Rust?") == SearchResult(
             hits=(A_HIT,), total=7, certain=True, warning="words alone", continuation_token=NEXT
@@ -93,13 +93,13 @@ def test_a_hit_has_all_that_the_wire_has(face: Face) -> None:
         assert {field.name for field in pb.SearchHit.DESCRIPTOR.fields} == set(SearchHit.__slots__)
 
 
-def test_nothing_found_is_an_empty_result(face: Face) -> None:
-    with serving({"Search": b""}) as server, face.connect(server.endpoint) as client:
+def test_nothing_found_is_an_empty_result(client_kind: ClientKind) -> None:
+    with serving({"Search": b""}) as server, client_kind.connect(server.endpoint) as client:
         assert client.search("why?") == SearchResult()
 
 
-def test_filters_reach_the_wire_and_what_is_left_out_does_not(face: Face) -> None:
-    with serving({"Search": b""}) as server, face.connect(server.endpoint) as client:
+def test_filters_reach_the_wire_and_what_is_left_out_does_not(client_kind: ClientKind) -> None:
+    with serving({"Search": b""}) as server, client_kind.connect(server.endpoint) as client:
         client.search("why Rust?")
         client.search("")
         client.search(
@@ -156,31 +156,31 @@ def test_filters_reach_the_wire_and_what_is_left_out_does_not(face: Face) -> Non
     }
 
 
-def test_what_cannot_be_sent_is_refused_before_it_is(face: Face) -> None:
+def test_what_cannot_be_sent_is_refused_before_it_is(client_kind: ClientKind) -> None:
     calls: list[Callable[[MemoryClient], object]] = [
         lambda client: client.search("\ud800"),
         lambda client: client.search("x", limit=1 << 40),
         lambda client: client.search("x", limit="ten"),  # type: ignore[arg-type]
         lambda client: client.search("x", tags=[1]),  # type: ignore[list-item]
     ]
-    with serving({"Search": b""}) as server, face.connect(server.endpoint) as client:
+    with serving({"Search": b""}) as server, client_kind.connect(server.endpoint) as client:
         for call in calls:
             with pytest.raises(SerializationError):
                 call(client)
         assert "Search" not in server.asked
 
 
-def test_a_server_without_search_says_so(face: Face) -> None:
-    with serving({}) as server, face.connect(server.endpoint) as client:
+def test_a_server_without_search_says_so(client_kind: ClientKind) -> None:
+    with serving({}) as server, client_kind.connect(server.endpoint) as client:
         with pytest.raises(RpcError) as caught:
             client.search("x")
         assert caught.value.code == "UNIMPLEMENTED"
 
 
-def test_an_answer_may_be_larger_than_grpc_allows_by_itself(face: Face) -> None:
+def test_an_answer_may_be_larger_than_grpc_allows_by_itself(client_kind: ClientKind) -> None:
     long = pb.SearchHit(id="long", text="x" * (1 << 20))
     answer = pb.SearchResponse(hits=[long] * 6).SerializeToString()
-    with serving({"Search": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"Search": answer}) as server, client_kind.connect(server.endpoint) as client:
         assert len(client.search("x").hits) == 6
 
 

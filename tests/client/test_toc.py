@@ -20,7 +20,7 @@ from agent_memory.client import (
     WorkFigures,
 )
 from agent_memory.proto import memory_pb2 as pb
-from tests.client.faces import Face
+from tests.client.client_kinds import ClientKind
 from tests.client.stand_in import serving
 from tests.daemon_process import Daemon
 from tests.toc_conversations import EVERYTHING, NIGHT, SHAPE, Toc, find_context
@@ -85,31 +85,31 @@ A_GRIP = Grip(
 )
 
 
-def test_the_root_is_a_list_of_nodes(face: Face) -> None:
+def test_the_root_is_a_list_of_nodes(client_kind: ClientKind) -> None:
     answer = pb.GetTocRootResponse(nodes=[NODE, BARE]).SerializeToString()
-    with serving({"GetTocRoot": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"GetTocRoot": answer}) as server, client_kind.connect(server.endpoint) as client:
         assert client.get_toc_root() == [A_NODE, A_BARE_NODE]
 
 
-def test_a_node_is_found_by_its_id(face: Face) -> None:
+def test_a_node_is_found_by_its_id(client_kind: ClientKind) -> None:
     answer = pb.GetNodeResponse(node=NODE).SerializeToString()
-    with serving({"GetNode": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"GetNode": answer}) as server, client_kind.connect(server.endpoint) as client:
         assert client.get_node("toc:year:2026") == A_NODE
         assert server.asked["GetNode"] == [
             pb.GetNodeRequest(node_id="toc:year:2026").SerializeToString()
         ]
 
 
-def test_no_such_node_is_none(face: Face) -> None:
-    with serving({"GetNode": b""}) as server, face.connect(server.endpoint) as client:
+def test_no_such_node_is_none(client_kind: ClientKind) -> None:
+    with serving({"GetNode": b""}) as server, client_kind.connect(server.endpoint) as client:
         assert client.get_node("toc:year:1999") is None
 
 
-def test_children_come_in_pages(face: Face) -> None:
+def test_children_come_in_pages(client_kind: ClientKind) -> None:
     answer = pb.BrowseTocResponse(children=[BARE], has_more=True, continuation_token=NEXT)
     with (
         serving({"BrowseToc": answer.SerializeToString()}) as server,
-        face.connect(server.endpoint) as client,
+        client_kind.connect(server.endpoint) as client,
     ):
         page = client.browse_toc("toc:year:2026")
         client.browse_toc("toc:year:2026", 5, page.continuation_token)
@@ -144,14 +144,14 @@ def event(event_id: str) -> Event:
     )
 
 
-def test_a_grip_comes_with_the_events_around_it(face: Face) -> None:
+def test_a_grip_comes_with_the_events_around_it(client_kind: ClientKind) -> None:
     answer = pb.ExpandGripResponse(
         grip=GRIP,
         events_before=[message("a")],
         excerpt_events=[message("b"), message("c")],
         events_after=[message("d")],
     ).SerializeToString()
-    with serving({"ExpandGrip": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"ExpandGrip": answer}) as server, client_kind.connect(server.endpoint) as client:
         expanded = client.expand_grip("grip:1")
         client.expand_grip("grip:1", events_before=0, events_after=7)
 
@@ -167,35 +167,35 @@ def test_a_grip_comes_with_the_events_around_it(face: Face) -> None:
         ]
 
 
-def test_a_grip_need_not_belong_to_a_node(face: Face) -> None:
+def test_a_grip_need_not_belong_to_a_node(client_kind: ClientKind) -> None:
     answer = pb.ExpandGripResponse(grip=pb.Grip(grip_id="grip:1")).SerializeToString()
-    with serving({"ExpandGrip": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"ExpandGrip": answer}) as server, client_kind.connect(server.endpoint) as client:
         grip = client.expand_grip("grip:1").grip
 
     assert grip is not None
     assert grip.toc_node_id is None
 
 
-def test_an_answer_may_be_larger_than_grpc_allows_by_itself(face: Face) -> None:
+def test_an_answer_may_be_larger_than_grpc_allows_by_itself(client_kind: ClientKind) -> None:
     long = [message(str(number), "x" * (1 << 20)) for number in range(6)]
     answer = pb.ExpandGripResponse(excerpt_events=long).SerializeToString()
-    with serving({"ExpandGrip": answer}) as server, face.connect(server.endpoint) as client:
+    with serving({"ExpandGrip": answer}) as server, client_kind.connect(server.endpoint) as client:
         assert len(client.expand_grip("grip:1").excerpt_events) == 6
 
 
-def test_no_such_grip_is_an_empty_result(face: Face) -> None:
-    with serving({"ExpandGrip": b""}) as server, face.connect(server.endpoint) as client:
+def test_no_such_grip_is_an_empty_result(client_kind: ClientKind) -> None:
+    with serving({"ExpandGrip": b""}) as server, client_kind.connect(server.endpoint) as client:
         assert client.expand_grip("grip:none") == ExpandGripResult()
 
 
-def test_a_server_without_a_table_of_contents_says_so(face: Face) -> None:
+def test_a_server_without_a_table_of_contents_says_so(client_kind: ClientKind) -> None:
     calls: list[Callable[[MemoryClient], object]] = [
         lambda client: client.get_toc_root(),
         lambda client: client.get_node("n"),
         lambda client: client.browse_toc("n"),
         lambda client: client.expand_grip("g"),
     ]
-    with serving({}) as server, face.connect(server.endpoint) as client:
+    with serving({}) as server, client_kind.connect(server.endpoint) as client:
         for call in calls:
             with pytest.raises(RpcError) as caught:
                 call(client)

@@ -30,7 +30,7 @@ class Refused(Exception):
     """The question was one that is refused."""
 
 
-class Face(Protocol):
+class Interface(Protocol):
     """The daemon as one interface shows it, in the JSON of all."""
 
     def events(self, start: int, end: int, limit: int) -> list[Answer]: ...
@@ -247,7 +247,7 @@ def _hit(hit: Answer) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def faces() -> Iterator[dict[str, Face]]:
+def interfaces() -> Iterator[dict[str, Interface]]:
     with ExitStack() as stack:
         home = stack.enter_context(Home())
         home.serve()
@@ -280,30 +280,42 @@ def same(found: dict[str, Any]) -> Any:
 
 
 class TestParity:
-    def test_events(self, faces: dict[str, Face]) -> None:
-        found = same({name: face.events(START, END, 100) for name, face in faces.items()})
+    def test_events(self, interfaces: dict[str, Interface]) -> None:
+        found = same(
+            {name: interface.events(START, END, 100) for name, interface in interfaces.items()}
+        )
         assert [each["event_id"] for each in found] == [each.event_id for each in EVENTS]
-        some = same({name: face.events(START, END, 3) for name, face in faces.items()})
+        some = same(
+            {name: interface.events(START, END, 3) for name, interface in interfaces.items()}
+        )
         assert some == found[:3]
 
-    def test_a_range_that_ends_before_it_begins(self, faces: dict[str, Face]) -> None:
-        for face in faces.values():
+    def test_a_range_that_ends_before_it_begins(self, interfaces: dict[str, Interface]) -> None:
+        for interface in interfaces.values():
             with pytest.raises(Refused, match="swap them"):
-                face.events(END, START, 10)
+                interface.events(END, START, 10)
 
-    def test_the_table_of_contents_down_to_the_words(self, faces: dict[str, Face]) -> None:
-        (year,) = same({name: face.roots() for name, face in faces.items()})
+    def test_the_table_of_contents_down_to_the_words(
+        self, interfaces: dict[str, Interface]
+    ) -> None:
+        (year,) = same({name: interface.roots() for name, interface in interfaces.items()})
         node = year
         while node["level"] != "segment":
             name = node["node_id"]
-            assert same({each: face.node(name) for each, face in faces.items()}) == node
-            node, *_ = same({each: face.children(name) for each, face in faces.items()})
+            assert (
+                same({each: interface.node(name) for each, interface in interfaces.items()}) == node
+            )
+            node, *_ = same(
+                {each: interface.children(name) for each, interface in interfaces.items()}
+            )
         grip_id = node["bullets"][0]["grip_ids"][0]
-        expanded = same({name: face.grip(grip_id) for name, face in faces.items()})
+        expanded = same({name: interface.grip(grip_id) for name, interface in interfaces.items()})
         assert expanded["grip"]["excerpt"] in expanded["excerpt_events"][0]["text"]
 
     @pytest.mark.parametrize("kind", ["event", "segment", "grip", "fact"])
-    def test_search(self, faces: dict[str, Face], kind: str) -> None:
-        found = same({name: face.search(QUESTION, kind) for name, face in faces.items()})
+    def test_search(self, interfaces: dict[str, Interface], kind: str) -> None:
+        found = same(
+            {name: interface.search(QUESTION, kind) for name, interface in interfaces.items()}
+        )
         assert found
         assert {each["kind"] for each in found} == {kind}

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from agent_memory.client import AsyncMemoryClient, MemoryClient
 
 
-class Face(Protocol):
+class ClientKind(Protocol):
     """One of the two clients. What it opens is closed on exit."""
 
     def connect(self, endpoint: str, **options: Any) -> AbstractContextManager[MemoryClient]: ...
@@ -49,7 +49,7 @@ class Asynchronous:
 
         entered = runner.run(enter())
         try:
-            # It has the blocking client's methods: tests/client/test_faces.py.
+            # It has the blocking client's methods: tests/client/test_client_kinds.py.
             yield cast(MemoryClient, _Awaited(entered, runner))
         finally:
             runner.run(leave())
@@ -78,4 +78,4 @@ class _Awaited:
         yield from self._runner.run(following())
 
 
-FACES: dict[str, Face] = {"blocking": Blocking(), "asyncio": Asynchronous()}
+CLIENT_KINDS: dict[str, ClientKind] = {"blocking": Blocking(), "asyncio": Asynchronous()}
