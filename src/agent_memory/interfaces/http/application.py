@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
@@ -95,8 +96,14 @@ def build_transport_app(dependencies: HttpDependencies, transport: str) -> FastA
 
 def _add_error_handlers(api: FastAPI) -> FastAPI:
     api.add_exception_handler(AgentMemoryError, _on_error)
+    api.add_exception_handler(ClientDisconnect, _on_disconnect)
     api.add_exception_handler(RequestValidationError, _on_invalid_request)
     return api
+
+
+async def _on_disconnect(_request: Request, _error: Exception) -> Response:
+    """End a request whose client went away while it sent the body: it reads no answer."""
+    return Response(status_code=400)
 
 
 async def _on_error(_request: Request, error: Exception) -> Response:
