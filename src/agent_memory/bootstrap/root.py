@@ -151,8 +151,7 @@ def build(core: Core, *process: object) -> App:
     context.add(*process)
     build_rest(context)
     scheduler = context[CronScheduler]
-    for job in scheduler.status():  # a stop may have left work
-        scheduler.wake(job.name)
+    context.signals.send(DaemonSignal.STARTED)
     if platform.sharing is not None:
         _follow_others(platform.sharing, context)
     platform.watchers.append(

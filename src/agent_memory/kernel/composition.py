@@ -52,7 +52,10 @@ class Composition:
         scheduler = self[JobScheduler]
         scheduler.put(job)
         self.signals.listen(
-            partial(scheduler.wake, job.name), *job.woken_by, DaemonSignal.STORE_MENDED
+            partial(scheduler.wake, job.name),
+            *job.woken_by,
+            DaemonSignal.STARTED,
+            DaemonSignal.STORE_MENDED,
         )
 
     def close(self) -> None:

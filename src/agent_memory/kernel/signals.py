@@ -14,10 +14,11 @@
 | REBUILD_DUE      | nodes of an older edition can be rebuilt | contents rebuild                |
 | CONTENTS_REBUILT | nodes were rebuilt                       | outbox, contents rebuild        |
 | TEAM_NEWS        | another machine forgets                  | team sync                       |
+| STARTED          | the daemon has started                   | every job                       |
 | STORE_MENDED     | the store can be written again           | spooled hooks, every job        |
 
-A job says in its feature what wakes it. When a daemon starts, all jobs are woken, because a stop
-may have left work.
+A job says in its feature what wakes it. A start wakes every job, because a stop may have left work,
+except for backups, which keep to their times.
 """
 
 from collections import defaultdict
@@ -39,6 +40,7 @@ class DaemonSignal(Enum):
     REBUILD_DUE = auto()
     CONTENTS_REBUILT = auto()
     TEAM_NEWS = auto()
+    STARTED = auto()
     STORE_MENDED = auto()
 
 
