@@ -1,4 +1,4 @@
-"""Ranking: how well each of some candidates answers a question. Pure, with all weights here.
+"""Ranking: how well each of some candidates answers a question. Pure, with the weights here.
 
     evidence = words + MEANING x meaning + SPEAKER x named + TIME x nearness
 
