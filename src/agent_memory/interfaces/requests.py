@@ -22,7 +22,8 @@ _LISTS = (
     msgspec.inspect.VarTupleType,
 )
 
-_PLACE = re.compile(r" - at `\$?\.?(?P<path>[^`]*)`$")
+_PLACE = re.compile(r" - at (?:`key` in )?`\$?\.?(?P<path>[^`]*)`$")
+_SHOWN = 5  # problems in a message: a caller may send thousands of fields
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `(?P<name>[^`]*)`")
 
 
@@ -41,7 +42,7 @@ class InvalidRequest(InvalidInput):
     """A field of a request is missing, unknown or invalid."""
 
     def __init__(self, *problems: FieldProblem) -> None:
-        super().__init__("; ".join(map(str, problems)))
+        super().__init__("; ".join(map(str, problems[:_SHOWN])))
         self.problems = problems
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
-from agent_memory.kernel.access import OWNER, Principal
+from agent_memory.kernel.access import NOBODY, Principal
 from agent_memory.kernel.errors import Forbidden
 from agent_memory.kernel.tracing import Interface
 
@@ -15,7 +15,7 @@ class Caller:
 
     A person is at a terminal or at the page; a program has a key. `may_accept` is set if the
     person may accept what awaits review. `principal` has the rights of the `key`, by its name, or
-    of the token of an issuer. What the caller may see and do on a team server is told by
+    of the token of an issuer. What the caller may see and do on a team server is in
     `access.get_caller`.
     """
 
@@ -27,7 +27,7 @@ class Caller:
     agent: str = ""  # that runs the command, or as a client of MCP calls itself
     session: str = ""  # of the agent, if it names one
     project: str = ""  # that a client of MCP has named
-    principal: Principal = OWNER
+    principal: Principal = NOBODY
     key: str = ""
     has_token: bool = False
     zone: tzinfo | None = None  # in which dates are read; None is the daemon's

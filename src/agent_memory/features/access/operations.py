@@ -1,4 +1,4 @@
-"""What can be asked of the keys of programs and people."""
+"""Operations on the keys of programs and people."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What can be asked of the checkpoints of graphs. Programs write and read them over gRPC."""
+"""Operations on the checkpoints of graphs. Programs write and read them over gRPC."""
 
 from concurrent.futures import Future
 from typing import Annotated
@@ -295,7 +295,7 @@ def delete_threads(graphs: Graphs, request: ThreadIds) -> None:
 
 @operation("checkpoints.delete_states", role=Role.WRITER, rpc=f"{RPC}.DeleteCheckpoints")
 def delete_states(graphs: Graphs, request: StateIds) -> None:
-    """Delete checkpoints, in whatever thread."""
+    """Delete checkpoints of any thread."""
     graphs.delete_checkpoints(request.checkpoint_ids)
 
 

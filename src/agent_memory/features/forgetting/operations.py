@@ -1,4 +1,4 @@
-"""What can be asked of the inbox, and what forgets memories and events."""
+"""Operations on the inbox, and what forgets memories and events."""
 
 import re
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ def list_inbox(review: ReviewInbox, request: InboxFilter) -> InboxAnswer:
     )
 
 
-class InboxDecision(Struct, frozen=True, kw_only=True):
+class InboxDecision(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What becomes of a memory. `summary` accepts it in other words."""
 
     id: Annotated[Reference, Meta(description="Its id or its URI.")]
@@ -351,8 +351,8 @@ def _count_only(on_progress: OnProgress) -> OnPhase:
 
 
 def hide_places(texts: Sequence[str]) -> list[str]:
-    """Return texts without the files and folders in them if a person of a team asks: those of the
-    server are nothing to them."""
+    """Return texts without the files and folders in them if a person of a team asks: a server does
+    not show where it keeps its data."""
     if access.get_caller() in (None, access.OWNER):
         return list(texts)
     return list(dict.fromkeys(_PATH.sub("the server", text) for text in texts))

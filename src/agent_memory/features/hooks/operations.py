@@ -1,4 +1,4 @@
-"""What can be asked of the recording by hooks.
+"""Operations on the recording by hooks.
 
 A program may tighten what is recorded. Only a person may loosen it: an agent that has a key must
 not switch its own recording on.

@@ -1,4 +1,4 @@
-"""What can be asked of injections: what hooks gave to agents, where it comes from, and what was
+"""Operations on injections: what hooks gave to agents, where it comes from, and what was
 made from an event."""
 
 from collections.abc import Mapping

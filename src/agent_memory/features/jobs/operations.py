@@ -1,4 +1,4 @@
-"""What can be asked of the background jobs."""
+"""Operations on the background jobs."""
 
 from typing import Annotated
 

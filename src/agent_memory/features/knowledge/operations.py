@@ -1,4 +1,4 @@
-"""What can be asked of knowledge: facts, episodes, procedures and users. Times are UTC, without an
+"""Operations on knowledge: facts, episodes, procedures and users. Times are UTC, without an
 offset."""
 
 from datetime import UTC, datetime

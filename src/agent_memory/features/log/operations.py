@@ -1,4 +1,4 @@
-"""What can be asked of the event log."""
+"""Operations on the event log."""
 
 import uuid
 from concurrent.futures import Future

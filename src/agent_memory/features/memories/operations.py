@@ -1,4 +1,4 @@
-"""What can be asked of memories: read, change, merge, sync, and undo."""
+"""Operations on memories: read, change, merge, sync, and undo."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
@@ -382,7 +382,7 @@ def list_duplicates(
     )
 
 
-class MergeRequest(Struct, frozen=True, kw_only=True):
+class MergeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Memories of one domain that become one: `kept` stays and gets the tags of all."""
 
     kept: Reference

@@ -1,4 +1,4 @@
-"""What can be asked of the daemon itself: its status, failures, disk, settings and hook calls,
+"""Operations on the daemon itself: its status, failures, disk, settings and hook calls,
 and of a team server who did what."""
 
 from collections.abc import Callable

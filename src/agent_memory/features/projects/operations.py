@@ -1,4 +1,4 @@
-"""What can be asked of projects, and whether hooks record there."""
+"""Operations on projects, and whether hooks record there."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""What can be asked of what is recorded: the sessions; and the capture of memories, which tells
+"""Operations on what is recorded: the sessions; and the capture of memories, which tells
 whether recall finds them yet."""
 
 from typing import Annotated, Any, Literal, Self

@@ -1,4 +1,4 @@
-"""What can be asked of the table of contents."""
+"""Operations on the table of contents."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -117,7 +117,7 @@ class PersonKeys(Struct, frozen=True, kw_only=True):
 
 @operation("upstream.keys", role=Role.READER, scoped=True, http=f"GET {PATH}/keys/", tag=TAG)
 def list_keys(keys: Access, caller: Caller) -> PersonKeys:
-    """List your keys, whoever made them."""
+    """List your keys, also those that others made."""
     return PersonKeys(
         keys=[
             copy_fields(PersonKey, key, rights=key.principal.rights)
@@ -401,7 +401,7 @@ def open_record(team: TeamSearch, caller: Caller, request: RecordRequest) -> Obj
 
 
 def _find_person(caller: Caller) -> str:
-    """Return the person of the key; one that belongs to nobody stands for itself."""
+    """Return the person of the key, or the key itself if it has none."""
     person = caller.principal.person or caller.key
     if not person:
         raise Forbidden("the key belongs to no person")

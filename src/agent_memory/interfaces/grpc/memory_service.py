@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from agent_memory.features.log.operations import MAX_EVENTS
 from agent_memory.features.log.services.ingest import Recording
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.event_recording import EventRecording
@@ -16,7 +17,6 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.proto import memory_pb2 as pb
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
-MAX_EVENTS_PER_MESSAGE = 1_000
 MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and bounded
 
 
@@ -73,10 +73,10 @@ class MemoryService:
 
     async def _submit(self, request: pb.IngestEventsRequest) -> tuple[list[str], Recording]:
         """Return the ids of a message's events, and how they are stored."""
-        if len(request.events) > MAX_EVENTS_PER_MESSAGE:
+        if len(request.events) > MAX_EVENTS:
             raise InvalidInput(
                 f"a message holds {len(request.events)} events; the limit is"
-                f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
+                f" {MAX_EVENTS}: send several messages"
             )
         recording = await self.recording.record_each(request.events, parse_event)
         return [each.event_id for each in request.events], recording

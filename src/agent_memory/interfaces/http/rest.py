@@ -78,6 +78,7 @@ class RestRequest:
                 values[name] = self._parse_text("query", name, value)
         if not self.in_body:
             return _build(kind, values)
+        _check_is_json(request)
         content = parse_object(await request.body())
         if unknown := content.keys() - self.in_body:
             raise InvalidRequest(*(requests.refuse_unknown("body", each) for each in unknown))
@@ -210,11 +211,18 @@ def describe_operations(operations: Iterable[Operation[Any]]) -> dict[str, Any]:
     return {"paths": paths, "schemas": components}
 
 
+def _check_is_json(request: Request) -> None:
+    """Raise InvalidRequest for a body that says that it is something else."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise InvalidRequest(FieldProblem(("body",), "not JSON: set Content-Type", "json_invalid"))
+
+
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parse a body that is a JSON object. Raises InvalidRequest."""
     try:
         content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InvalidRequest(FieldProblem(("body",), "not valid JSON", "json_invalid")) from None
     if not isinstance(content, dict):
         raise InvalidRequest(FieldProblem(("body",), "not an object", "model_attributes_type"))

@@ -71,7 +71,10 @@ def _as_text(value: object) -> str:
     """Write a value as a user would type it: models send numbers and lists as such."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    if len(text) > _VALUE_CHARS:
+        raise InvalidInput(f"value has {len(text)} characters; the limit is {_VALUE_CHARS}")
+    return text
 
 
 def _read(request: RequestContext, key: str) -> ConfigureResponse:

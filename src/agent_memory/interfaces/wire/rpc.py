@@ -117,7 +117,7 @@ def _unwrap_hit(message: Any) -> HitAnswer:
 
 _JOB_CHANGE = AnswerShape(lambda _job: {"success": True}, _check_success, _fail)
 SHAPES: Mapping[str, AnswerShape] = {
-    # These say nothing of what is missing.
+    # An empty message means that there is none.
     "memory.MemoryService.GetNode": AnswerShape(
         lambda node: {"node": node}, _unwrap_node, lambda _: {}
     ),
