@@ -60,7 +60,11 @@ class SessionHighlights:
 
 def summarize_sessions(highlights: Iterable[Highlight]) -> list[SessionHighlights]:
     """Return what still holds of each session, by the time of its first highlight."""
-    rising = [each for each in highlights if each.grip_ids and each.kind not in _NEVER]
+    rising = [
+        replace(each, grip_ids=tuple(dict.fromkeys(each.grip_ids)))
+        for each in highlights
+        if each.grip_ids and each.kind not in _NEVER
+    ]
     held = [each for each in rising if each.weight > LEAST_WEIGHT] or rising
     held.sort(key=lambda each: each.at_ms)
     held = _drop_mended(_drop_closed(_drop_corrected(held)))
