@@ -134,8 +134,9 @@ class ReaderHome(Home):
         self.finish_contents()
 
     def finish_contents(self) -> None:
-        """Let the seconds pass in which the table of contents is written after an import."""
-        for job in ("segment-summarizer", "hourly-rollup"):
+        """Let the seconds pass in which the table of contents is written after an import, and what
+        a page reads next is learned and indexed."""
+        for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
             answer = self.run_words(["/bin/bash", "-c", f"memory-daemon scheduler run {job}"])
             assert answer.code == 0, answer
 
