@@ -1,8 +1,8 @@
 """What each role may do on a team server, over HTTP, gRPC and MCP.
 
 An operation says its role itself, streams do so in their feature, and everything else has a line
-here. What says nothing is refused: a new route, method or tool is closed at first. Scoped callers,
-who see only some projects, may use it only if that is said: then what answers must ask
+here. Anything else is refused: a new route, method or tool is closed at first. Scoped callers, who
+see only some projects, may use it only if that is said: then what answers must ask
 `access.get_caller` for every record it reads, as the guarded stores do.
 """
 

@@ -163,7 +163,7 @@ def is_pending(hit: Hit) -> bool:
 
 
 def build_notice(people: Iterable[str | None]) -> str:
-    """Return what an agent is told of results that it asked for, of these people."""
+    """Return the notice above results that an agent asked for, from these people."""
     if not any(people):
         return NOTICE
     return f"{NOTICE} Those with a `person` are of colleagues, and not reviewed by the user."
