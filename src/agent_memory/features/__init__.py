@@ -16,6 +16,7 @@ FEATURES = (
     "checkpoints",
     "recall",
     "injections",
+    "lessons",
     "hooks",
     "forgetting",
     "jobs",

@@ -1,0 +1,130 @@
+"""Lessons: what a session teaches those after it, each with the events that say so.
+
+A lesson is derived: it is made from the events of a session alone, and made again with them.
+What people say about lessons (`LessonVerdict`) is kept apart, by what a lesson says, so that it
+also holds when the same is said again.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import NewType
+
+from agent_memory.kernel import ids
+from agent_memory.kernel.ids import EventId, Millis, SessionId
+
+LessonId = NewType("LessonId", str)
+Fingerprint = NewType("Fingerprint", str)
+
+MAX_TEXT = 400  # characters: an agent is given it whole
+MAX_SITUATION = 400
+MAX_NAMES = 20  # paths, commands, errors and words, each
+_NEVER = Millis(0)
+_NOT_WORDS = re.compile(r"[\W_]+")
+
+
+class LessonKind(StrEnum):
+    RULE = "rule"  # the user instructs, forbids, prefers or corrects
+    DECISION = "decision"  # settled, with its reason and what was rejected
+    FAILURE = "failure"  # an error, and what mended it
+    DEAD_END = "dead end"  # tried and given up
+    GOTCHA = "gotcha"  # what was surprising, and why
+    OPEN = "open"  # left to do
+    FACT = "fact"  # a value, a name or a place, and what it is of
+
+
+class Trust(IntEnum):
+    """Who said it. The least of what a lesson was made of counts."""
+
+    OUTPUT = 1  # of a tool
+    AGENT = 2
+    USER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """Something that a session teaches.
+
+    `text` says it in the words of the session, `situation` is what it was about: the request that
+    led to it. `events` are those that say so, the telling one first. The rest is what it applies
+    to: `paths` (files and folders), `commands` (such as "git push"), `errors` (signatures, see
+    `errors.py`) and `avoids`, the words that a rule forbids.
+    """
+
+    id: LessonId
+    kind: LessonKind
+    text: str
+    situation: str = ""
+    trust: Trust
+    project: str
+    session_id: SessionId
+    agent: str = ""
+    at_ms: Millis  # of the telling event
+    events: tuple[EventId, ...]
+    paths: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    avoids: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What stays the same if the same is said again."""
+        words = _NOT_WORDS.sub(" ", self.text.casefold()).strip()
+        return Fingerprint(ids.derive_id("lesson words", self.project, words))
+
+
+class VerdictState(StrEnum):
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonVerdict:
+    """What a person says of a lesson. `text` replaces its own; empty: it stays."""
+
+    fingerprint: Fingerprint
+    state: VerdictState
+    at_ms: Millis
+    text: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """How often a lesson was given, and what came of it."""
+
+    given: int = 0
+    heeded: int = 0  # the command then differed, or passed
+    repeated: int = 0  # the failure came again
+    last_given_ms: Millis = _NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLesson:
+    """A lesson with all that is known of it. `vectors` are those of its text and its situation;
+    none: it is not embedded yet."""
+
+    lesson: Lesson
+    verdict: LessonVerdict | None = None
+    superseded_by: LessonId | None = None
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    vectors: tuple[bytes, ...] = ()
+
+    @property
+    def text(self) -> str:
+        edited = "" if self.verdict is None else self.verdict.text
+        return edited or self.lesson.text
+
+    @property
+    def is_rejected(self) -> bool:
+        return self.verdict is not None and self.verdict.state is VerdictState.REJECTED
+
+    @property
+    def is_active(self) -> bool:
+        """Whether an agent may be given it."""
+        return not self.is_rejected and self.superseded_by is None
+
+
+def derive_lesson_id(kind: LessonKind, session: SessionId, event: EventId, place: int) -> LessonId:
+    """Return the id of the lesson of a kind at a place in the text of an event."""
+    return LessonId(ids.derive_id("lesson", kind.value, session, event, str(place)))
