@@ -32,6 +32,7 @@ DEFAULT = "default"  # the source of a value that nobody has set
 LEVELS = ("trace", "debug", "info", "warn", "error")
 DETAILS = ("minimal", "standard", "detailed")
 RECORDING = ("all", "opt-in")
+PUSH = ("off", "start", "all")
 
 MAX_FILE_BYTES = 1 << 20
 MAX_PROJECT_FILE_BYTES = 64 << 10
@@ -97,6 +98,7 @@ SHARED_REPOSITORIES = Rule(
 SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
 LOWER = ProjectOverride("lower it", min)
 CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
+PUSH_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=PUSH.index))
 RAISE = ProjectOverride("raise it", max)
 OPT_IN = ProjectOverride("choose opt-in", lambda users, own: max(users, own, key=RECORDING.index))
 SHORTEN = ProjectOverride(
@@ -605,6 +607,14 @@ class HooksSettings:
         True,
         "Let what was captured by a signal wait for your review (`memory review`) before it counts"
         " as settled and is shared. `false` works only in config.toml.",
+    )
+    push: str = live(
+        "all",
+        "What agents are given unasked: nothing (`off`), a context when a session starts (`start`),"
+        " or also what helps with a prompt, before and after the use of a tool (`all`). Other"
+        " settings of hooks can only switch off parts of it.",
+        choices=PUSH,
+        project=PUSH_LESS,
     )
     session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
     user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)

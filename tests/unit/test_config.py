@@ -243,6 +243,9 @@ class TestProjectFile:
             ("hooks.post_tool_use.exclude_patterns = ['a']", "['b', 'a']", ["a", "b"], ""),
             ("hooks.session_start.guidance_detail = 'standard'", "'minimal'", "minimal", ""),
             ("hooks.session_start.guidance_detail = 'standard'", "'detailed'", "standard", "less"),
+            ("hooks.push = 'all'", "'start'", "start", ""),
+            ("hooks.push = 'start'", "'off'", "off", ""),
+            ("hooks.push = 'off'", "'all'", "off", "less"),
             ("cli.default_format = 'yaml'", "'quiet'", "yaml", "only the user"),
         ],
     )

@@ -10,7 +10,7 @@ import sys
 from agent_memory import config
 from agent_memory.features.hooks.consent_rule import build_consent
 from agent_memory.features.hooks.hook_options import load_options
-from agent_memory.features.hooks.model.hooks import HookCall
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.errors import AgentMemoryError
@@ -32,6 +32,8 @@ def read_delivery(nonce: str, at_ms: int, arguments: list[str]) -> Delivery:
 def parse_allowed(delivery: Delivery) -> HookCall | None:
     """Parse the call, or return None if it may not be recorded. Raises InvalidInput."""
     call = inputs.parse_delivery(delivery).call
+    if call.kind is HookKind.BEFORE_TOOL:  # never recorded: it only asks for a context
+        return None
     consent = build_consent(config.folders(os.environ).data)
     folder = consent.folders.find_existing(call.folder, delivery.folder)
     options = load_options(os.environ, folder)

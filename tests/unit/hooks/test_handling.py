@@ -189,6 +189,18 @@ class TestAnswers:
         assert parts.recorded == [call]
         assert parts.logged == ["hook.settings_ignored"]
 
+    @pytest.mark.parametrize(("push", "context"), [("off", ""), ("start", "<memory_context/>")])
+    def test_less_is_given_where_that_is_chosen(
+        self, handling: HookHandling, parts: FakeParts, push: str, context: str
+    ) -> None:
+        hooks = config.HooksSettings(push=push)
+        parts.options = build_options(replace(config.Settings(), hooks=hooks))
+        start, compaction = make_call(HookKind.SESSION_START), make_call(HookKind.COMPACTION)
+        assert handling.handle(start, CALLER, REPLY).context == context
+        assert handling.handle(compaction, CALLER, LISTING).context == ""
+        assert parts.recorded == [start, compaction]
+        assert parts.calls == list(TestAfterTheAnswer.CAPTURES)
+
     @pytest.mark.parametrize(("source", "own"), [("resume", "s"), ("startup", ""), ("compact", "")])
     def test_only_a_resumed_session_has_its_own_words(
         self, handling: HookHandling, parts: FakeParts, source: str, own: str
@@ -305,7 +317,10 @@ class TestLedger:
         handling.handle(make_call(HookKind.SESSION_START), CALLER, REPLY).on_delivered()
         assert parts.logged[-1] == "hook.afterwards"
 
-    @pytest.mark.parametrize("kind", [HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL])
+    @pytest.mark.parametrize(
+        "kind",
+        [HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL, HookKind.TOOL_FAILURE],
+    )
     @pytest.mark.parametrize("call_id", ["", "call-1"])
     def test_an_entry_names_the_event_of_the_call(self, kind: HookKind, call_id: str) -> None:
         call = make_call(kind, call_id=call_id)
@@ -448,6 +463,15 @@ class TestPluginBesideInstalledHooks:
         for call in (installed, other):
             handling.handle(call, CALLER, REPLY)
         assert parts.recorded == [installed, other]
+
+    def test_before_and_after_a_tool_are_two_calls(
+        self, handling: HookHandling, parts: FakeParts
+    ) -> None:
+        after = make_call(HookKind.TOOL, call_id="t1")
+        before = replace(after, kind=HookKind.BEFORE_TOOL, text="")
+        for call in (before, replace(before, plugin=True), after, replace(after, plugin=True)):
+            handling.handle(call, CALLER, REPLY)
+        assert parts.recorded == [before, after]
 
     def test_equal_calls_of_one_agent_are_paired(
         self, handling: HookHandling, parts: FakeParts

@@ -16,6 +16,8 @@ from agent_memory.features.hooks import hook_options
 from agent_memory.features.hooks.adapters.project_folders import ProjectFolders
 from agent_memory.features.hooks.model import notices, transcripts
 from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
@@ -32,9 +34,17 @@ from tests.hook_inputs import SAMPLES, encode_input
 
 AT = Millis(1_772_000_000_000)
 TAKES = {HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL}
+# What only some agents take.
+TAKES_TOO = {
+    "claude-code/PreToolUse",
+    "claude-code/PostToolUseFailure",
+    "codex/PreToolUse",
+    "gemini/AfterTool/error",
+}
 
 SECTIONS = {
     HookKind.SESSION_START: "session_start",
+    HookKind.BEFORE_TOOL: "post_tool_use",
     HookKind.PROMPT: "user_prompt",
     HookKind.TOOL: "post_tool_use",
     HookKind.TOOL_FAILURE: "post_tool_use",
@@ -43,18 +53,18 @@ SECTIONS = {
     HookKind.STOP: "stop",
     HookKind.SESSION_END: "stop",
 }
-NOTHING = frozenset({HookKind.OTHER, HookKind.BEFORE_TOOL})
+NOTHING = frozenset({HookKind.OTHER})
 
 
 def build_context(wanted: ContextRequest, hits: Sequence[Hit]) -> Context:
     return contexts.build(wanted, [ContextItem(hit=each) for each in hits])
 
 
-def parse_sample(sample: str) -> HookRequest:
+def parse_sample(sample: str, agent: str = "") -> HookRequest:
     return inputs.parse_delivery(
         Delivery(
             name="auto",
-            agent="",
+            agent=agent,
             folder="/",
             environ={},
             nonce="n",
@@ -120,7 +130,7 @@ class TestShapes:
                     "additionalContext": "<related_memories/>",
                     "suppressSystemPrompt": ended,
                 }
-            case Contract.AGENT if question.call.kind in TAKES:
+            case Contract.AGENT if question.call.kind in TAKES or sample in TAKES_TOO:
                 output = {
                     "hookEventName": sample.split("/")[1],
                     "additionalContext": "<related_memories/>",
@@ -128,6 +138,21 @@ class TestShapes:
                 assert said == {"hookSpecificOutput": output}
             case _:
                 assert said == {}
+
+    @pytest.mark.parametrize("agent", sorted(Agent))
+    @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUseFailure"])
+    def test_around_a_tool_only_some_agents_take_it(self, event: str, agent: Agent) -> None:
+        takers = {Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT}
+        if event == "PostToolUseFailure":
+            takers |= {Agent.GEMINI}
+        request = parse_sample(f"claude-code/{event}", agent)
+        assert outputs.takes_context(request, "x") is (agent in takers)
+
+    def test_before_a_tool_nothing_is_decided(self) -> None:
+        """A decision, even to allow, would skip the question that the agent asks its user."""
+        said = answer("claude-code/PreToolUse", "x")
+        assert set(said) == {"hookSpecificOutput"}
+        assert set(said["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_nothing_to_say(self, sample: str) -> None:
@@ -339,6 +364,41 @@ class TestWanted:
     def test_a_subagents_ends_are_wanted_with_the_rest(self, kind: HookKind) -> None:
         stopped = config.HooksSettings(stop=config.StopHookSettings(enabled=False))
         assert hook_options.is_enabled(kind, stopped)
+
+
+class TestPush:
+    """`hooks.push` says what agents are given; what is recorded stays."""
+
+    def options(self, push: str) -> HookOptions:
+        chosen = config.load({"MEMORY_HOOKS__PUSH": push}).settings
+        recalling = replace(chosen.hooks.user_prompt, recall=True)
+        return hook_options.build_options(
+            replace(chosen, hooks=replace(chosen.hooks, user_prompt=recalling))
+        )
+
+    @pytest.mark.parametrize(
+        ("push", "given"),
+        [
+            ("off", set()),
+            ("start", {HookKind.SESSION_START}),
+            ("all", set(HookKind)),
+        ],
+    )
+    def test_each_step_gives_more(self, push: str, given: set[HookKind]) -> None:
+        options = self.options(push)
+        assert {kind for kind in HookKind if options.gives(kind)} == given
+
+    @pytest.mark.parametrize("push", ["off", "start"])
+    def test_what_is_not_given_is_not_looked_up(self, push: str) -> None:
+        options = self.options(push)
+        assert bool(options.context_tokens) is (push == "start")
+        assert not options.recall_for_prompts
+        assert not options.trigger_tools
+
+    @pytest.mark.parametrize("push", ["off", "start", "all"])
+    def test_all_else_is_recorded(self, push: str) -> None:
+        silent = set() if push == "all" else {HookKind.BEFORE_TOOL}
+        assert self.options(push).enabled == set(HookKind) - NOTHING - silent
 
 
 class TestFolders:

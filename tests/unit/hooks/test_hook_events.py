@@ -467,6 +467,48 @@ class TestWhatWeSaidOurselves:
             assert opened < 0 or found.find(f"</{name}>", opened) < 0
 
 
+class TestBeforeATool:
+    """Nothing of it is recorded; what is said then is about the result that will be."""
+
+    @pytest.mark.parametrize(
+        "sample", ["claude-code/PreToolUse", "codex/PreToolUse", "gemini/BeforeTool"]
+    )
+    def test_the_use_is_that_of_the_result(self, sample: str) -> None:
+        before = parse_call(sample)
+        after = parse_call(sample, hook_event_name="PostToolUse", tool_response="done")
+        assert before.use == after.use
+        assert before.use.name
+
+    def test_its_event_is_the_result(self) -> None:
+        before = parse_call("claude-code/PreToolUse")
+        assert before.event_id == only(parse_call("claude-code/PostToolUse/Read")).event_id
+        failure = parse_call("claude-code/PostToolUseFailure")
+        assert failure.event_id == only(failure).event_id
+        assert parse_call("gemini/BeforeTool").event_id == ""  # it has no id of the call
+
+    def test_the_command_the_file_and_the_new_text_are_known(self) -> None:
+        command = "cd web && npm test -- --watch=false\nnpm run lint"
+        bash = parse_call(
+            "claude-code/PreToolUse", tool_name="Bash", tool_input={"command": command}
+        )
+        assert (bash.use.command, bash.use.file) == (command, "")
+        edits = {"file_path": "/a.py", "edits": [{"new_string": "one"}, {"new_string": "two"}]}
+        for name, arguments, text in (
+            ("Write", {"file_path": "/a.py", "content": "all of it"}, "all of it"),
+            ("Edit", {"file_path": "/a.py", "old_string": "a", "new_string": "b"}, "b"),
+            ("MultiEdit", edits, "one\ntwo"),
+            ("NotebookEdit", {"notebook_path": "/a.py", "new_source": "x = 1"}, "x = 1"),
+        ):
+            use = parse_call("claude-code/PreToolUse", tool_name=name, tool_input=arguments).use
+            assert (use.command, use.file, use.written) == ("", "/a.py", text)
+
+    def test_a_long_command_and_a_long_text_are_cut(self) -> None:
+        given = {"command": "echo word; " * 1_000, "content": "a line\n" * 10_000}
+        use = parse_call("claude-code/PreToolUse", tool_name="Bash", tool_input=given).use
+        assert len(use.command) <= tool_use.MAX_ASKED
+        assert len(use.written) <= tool_use.MAX_WRITTEN
+
+
 class TestMoments:
     @pytest.mark.parametrize("kind", list(HookKind))
     def test_each_is_decided(self, kind: HookKind) -> None:

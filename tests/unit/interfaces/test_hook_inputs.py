@@ -286,9 +286,11 @@ class TestIds:
     @pytest.mark.parametrize(
         ("found", "given"),
         [
+            (CLAUDE_CODE["PreToolUse"], "toolu_01Read"),
             (CLAUDE_CODE["PostToolUse/Bash"], "toolu_04Bash"),
             (CLAUDE_CODE["PostToolUseFailure"], "toolu_07Fail"),
             (CLAUDE_CODE["UserPromptSubmit"], CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]),
+            (CODEX["PreToolUse"], "call_1"),
             (CODEX["PostToolUse"], "call_1"),
             (GEMINI["BeforeAgent"], ""),
             # One turn has many of them, so its id is none of theirs.
@@ -337,6 +339,7 @@ class TestTexts:
                 "Command failed with exit code 2: no rule to make target 'deploy'",
             ),
             ("claude-code/SessionStart", ""),
+            ("claude-code/PreToolUse", ""),
             ("claude-code/PreCompact", ""),
             ("codex/UserPromptSubmit", "Which lock gates leak?"),
             ("codex/PostToolUse", "gate 7: leak\n"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_memory import config
 from agent_memory.features.hooks.model.consent import ConsentRules
 from agent_memory.features.hooks.model.hooks import HookKind
-from agent_memory.features.hooks.model.preferences import HookOptions
+from agent_memory.features.hooks.model.preferences import HookOptions, Push
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.text import globs
 
@@ -78,6 +78,7 @@ def build_options(
 ) -> HookOptions:
     """Build the options of hooks from all settings."""
     hooks = settings.hooks
+    push = Push(hooks.push)
     start, prompt, tool = hooks.session_start, hooks.user_prompt, hooks.post_tool_use
     return HookOptions(
         consent=ConsentRules(
@@ -88,13 +89,14 @@ def build_options(
             unreadable=unreadable,
         ),
         enabled=frozenset(kind for kind in HookKind if is_enabled(kind, hooks)),
+        push=push,
         fetch_remote=start.fetch_remote,
-        context_tokens=start.context_token_budget,
+        context_tokens=0 if push is Push.OFF else start.context_token_budget,
         guidance=start.guidance_detail if start.include_guidance else "",
         markers=prompt.signal_patterns,
-        recall_for_prompts=prompt.recall,
+        recall_for_prompts=prompt.recall and push is Push.ALL,
         capture_prompts=prompt.auto_capture,
-        trigger_tools=tool.trigger_tools,
+        trigger_tools=tool.trigger_tools if push is Push.ALL else (),
         exclude_patterns=tool.exclude_patterns,
         confidence_threshold=hooks.pre_compact.confidence_threshold,
         review=hooks.review,
@@ -112,8 +114,10 @@ def _parse_folders(patterns: Sequence[str], home: str) -> tuple[globs.FolderGlob
 def is_enabled(kind: HookKind, hooks: config.HooksSettings) -> bool:
     """Return whether calls of this kind are recorded and answered."""
     match kind:
-        case HookKind.OTHER | HookKind.BEFORE_TOOL:
+        case HookKind.OTHER:
             return False
+        case HookKind.BEFORE_TOOL:  # nothing of it is recorded
+            section = hooks.post_tool_use.enabled and Push(hooks.push) is Push.ALL
         case HookKind.SESSION_START:
             section = hooks.session_start.enabled
         case HookKind.PROMPT:

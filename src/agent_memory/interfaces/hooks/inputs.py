@@ -62,7 +62,7 @@ _CURSOR_TOOLS = {"afterShellExecution": "Shell", "afterFileEdit": "Edit"}  # sen
 # In the simple contract, a stop ends the session.
 _SIMPLE_KINDS = {**_KINDS, "Stop": HookKind.SESSION_END}
 _ENDINGS = frozenset({HookKind.STOP, HookKind.SUBAGENT_STOP, HookKind.SESSION_END, HookKind.ANSWER})
-_TOOL_RESULTS = (HookKind.TOOL, HookKind.TOOL_FAILURE)
+_OF_TOOLS = (HookKind.BEFORE_TOOL, HookKind.TOOL, HookKind.TOOL_FAILURE)
 
 
 class Contract(Enum):
@@ -231,7 +231,7 @@ def _get_agent(event: str, fields: Fields, name: str) -> str:
 
 
 def _get_id(kind: HookKind, fields: Fields) -> str:
-    if kind in _TOOL_RESULTS:
+    if kind in _OF_TOOLS:
         return fields.text("tool_use_id")
     if kind is HookKind.SUMMARY:  # transcripts have the same text, and another id
         return transcripts.fingerprint(_get_text(kind, fields))
@@ -268,7 +268,7 @@ def _get_text(kind: HookKind, fields: Fields) -> str:
 
 
 def _parse_use(kind: HookKind, event: str, fields: Fields) -> ToolUse:
-    if kind not in _TOOL_RESULTS:
+    if kind not in _OF_TOOLS:
         return tool_use.UNKNOWN
     if event in _CURSOR_TOOLS:
         return tool_use.parse_use(_CURSOR_TOOLS[event], fields)

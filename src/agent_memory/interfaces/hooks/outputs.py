@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.preferences import ReplyFormat
 from agent_memory.features.recall.model import contexts
@@ -21,6 +21,11 @@ KEPT = frozenset({Contract.SIMPLE, Contract.AGENT, Contract.COPILOT})
 NOTHING = b"\n"  # not empty: that means that the call must be spooled
 # A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
+# What only these agents take. Before a tool, an answer decides about no permission.
+_TAKEN_BY = {
+    HookKind.BEFORE_TOOL: frozenset({Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT}),
+    HookKind.TOOL_FAILURE: frozenset({Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT, Agent.GEMINI}),
+}
 
 
 def get_format(contract: Contract) -> ReplyFormat:
@@ -39,9 +44,13 @@ def takes_context(request: HookRequest, context: str) -> bool:
         return bool(context)
     return (
         request.contract is not Contract.SILENT
-        and request.call.kind in _TAKES_CONTEXT
+        and _takes_kind(request.call)
         and 0 < len(context) <= MAX_CONTEXT_CHARS
     )
+
+
+def _takes_kind(call: HookCall) -> bool:
+    return call.kind in _TAKES_CONTEXT or call.about["agent"] in _TAKEN_BY.get(call.kind, ())
 
 
 def render_answer(request: HookRequest, context: str) -> bytes:

@@ -69,14 +69,19 @@ class HookCall:
 
     @property
     def event_id(self) -> EventId:
-        """The id of the event that a call with a context is recorded as; empty: there is none."""
+        """The id of the event that a call with a context is recorded as; empty: there is none.
+
+        A call before a tool names the event that the tool's result will be.
+        """
         match self.kind:
             case HookKind.PROMPT:
                 return self.prompt_event
             case HookKind.SESSION_START:
                 kind, record_id = RecordKind.SESSION_START, self.nonce
-            case HookKind.TOOL:
+            case HookKind.TOOL | HookKind.TOOL_FAILURE:
                 kind, record_id = RecordKind.TOOL, self.call_id or self.nonce
+            case HookKind.BEFORE_TOOL if self.call_id:
+                kind, record_id = RecordKind.TOOL, self.call_id
             case _:
                 return EventId("")
         return transcripts.build_event_id(self.session, kind, record_id)

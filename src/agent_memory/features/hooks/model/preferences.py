@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
@@ -14,12 +15,21 @@ from agent_memory.features.memories.model.memories import MemoryStatus
 MAX_PATH_CHARS = 4_096  # a file path is matched against the patterns from each of its folders
 
 
+class Push(StrEnum):
+    """What agents are given unasked."""
+
+    OFF = "off"
+    START = "start"  # a context when a session starts
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookOptions:
     """The settings of the hooks in one folder."""
 
     consent: ConsentRules
     enabled: frozenset[HookKind]
+    push: Push
     fetch_remote: bool
     context_tokens: int
     guidance: str  # how detailed; empty for none
@@ -39,6 +49,12 @@ class HookOptions:
     def capture_status(self) -> MemoryStatus:
         """The status of what is captured by a signal."""
         return MemoryStatus.PENDING if self.review else MemoryStatus.ACTIVE
+
+    def gives(self, kind: HookKind) -> bool:
+        """Return whether an agent may be given something at this moment."""
+        if kind is HookKind.SESSION_START:
+            return self.push is not Push.OFF
+        return self.push is Push.ALL
 
     def is_triggered(self, use: ToolUse, folder: str) -> bool:
         """Return whether a tool call asks for memories about its file."""

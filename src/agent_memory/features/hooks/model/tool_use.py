@@ -99,7 +99,12 @@ class ToolUse:
         """Whether the result comes from our own memory: if recorded, recall would find it twice."""
         if _OUR_TOOLS.fullmatch(self.name):
             return True
-        return bool(_SHELLS.search(self.name) and _OUR_COMMANDS.search(self.asked))
+        return _OUR_COMMANDS.search(self.command) is not None
+
+    @property
+    def command(self) -> str:
+        """The command that a shell tool runs; empty for another tool."""
+        return self.asked if _SHELLS.search(self.name) else ""
 
     def list_files(self) -> list[str]:
         """List the files that the tool was called for; a patch has several."""

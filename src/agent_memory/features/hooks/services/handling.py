@@ -114,6 +114,8 @@ class HookHandling:
         task = self._build_task(call, caller, options)
         recorded = self._record(task)
         injection = self._build_context(task, reply)
+        if not options.gives(call.kind):  # what was captured meanwhile stays
+            injection = NOTHING
         recorded.result()
         if not (call.kind is HookKind.COMPACTION and reply.is_simple):
             self._schedule_rest(task)
