@@ -6,8 +6,8 @@ from agent_memory.features.hooks.model.transcripts import (
     cut,
     fingerprint,
     strip_injected,
-    strip_tags,
 )
+from agent_memory.kernel.text import prose
 
 USER, AGENT = "user", "agent"  # who gave a title
 COMPACTION, SESSION = "compaction", "session"  # what a summary sums up
@@ -50,7 +50,7 @@ def extract_summary(text: str) -> str:
     A hook gets what the model wrote, and a transcript what the agent made of it: both must give
     the same text, so that it is stored once.
     """
-    text = strip_tags(strip_injected(text, ("system-reminder",)), ("analysis",)).strip()
+    text = prose.strip_tags(strip_injected(text, ("system-reminder",)), ("analysis",)).strip()
     opened = text.find(_OPENED)
     if opened >= 0:
         closed = text.rfind(_CLOSED)

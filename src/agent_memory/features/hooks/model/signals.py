@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS
 from agent_memory.features.toc.model import speech_acts
 from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.features.toc.model.speech_acts import AFTER_END, StatedAct
-from agent_memory.kernel.text import sentences
+from agent_memory.kernel.text import prose, sentences
 from agent_memory.kernel.text.sentences import mask_quotations
 
 MARKERS = ("[decision]", "[learned]", "[blocker]", "[progress]")
@@ -125,43 +124,10 @@ _REASON = re.compile(
     r"|december)\b))\ ",
     re.IGNORECASE,
 )
-_REASON_FIRST = re.compile(
-    r"(?:and\ |but\ |so\ )?(?:because(?:\ of)?|since|due\ to|given(?:\ that)?|owing\ to)\ ",
-    re.IGNORECASE,
-)
-
-# Tags that agents put into prompts around text that the user has not typed.
-_MACHINE = (
-    "system-reminder", "task-notification", "local-command-stdout", "local-command-stderr",
-    "local-command-caveat", "command-name", "command-message", "bash-input", "bash-stdout",
-    "bash-stderr", "user-prompt-submit-hook", "ide_selection", "ide_opened_file",
-    "environment_context", "user_instructions", "tool_use_error", "function_results",
-)  # fmt: skip
 _OWN_TAG = re.compile(
-    rf"</?(?:{'|'.join(transcripts.OWN_MARKERS)}|resources?|memory|summary|signal|reason|action"
+    rf"</?(?:{'|'.join(prose.OWN_MARKERS)}|resources?|memory|summary|signal|reason|action"
     r"|captured|guidance|project|branch)(?:\s[^<>]*)?>|<!--|-->"
 )
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b\][^\x07\x1b]*+\x07?")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(`{3,}(?=[^`]*\Z)|~{3,})")
-_BULLET = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?|#{1,6}\s+)")
-_PATCH = re.compile(r"diff --git |--- \S|\+\+\+ \S|@@ ")
-_LOG = re.compile(
-    r"""
-      E\ {2,}|\$\ |>|%\ |[|│├└]                              # pytest, shells, quotes, tables
-    | \+(?![\[\s])|-(?![\[\s-])|--(?!\w)                     # patches, comments
-    | [\[(]?\d{4}-\d\d-\d\d[T\ ]\d|[\[(]?\d\d:\d\d:\d\d
-    | \[?(?:INFO|DEBUG|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL|NOTICE)\b(?:\]|:|\ [\[|:-]|\ {2,})
-    | (?:FAILED|PASSED|ERROR)\ |Traceback\b|File\ "|at\ [\w$.<>/]+\ ?\(
-    | [\w./\\-]{1,120}:\d+:|[\w.]{1,80}(?:Error|Exception|Warning):\s
-    | [\w.]{1,80}\.[A-Z]\w{0,60}:\s|(?:error|fatal|panic|warning):\s
-    | (?:commit\ )?(?=[a-f]{0,39}\d)[0-9a-f]{7,40}\s
-    """,
-    re.VERBOSE,
-)
-_WRAPPED = 60  # a line this long without an end continues on the next one
-_END = re.compile(r"""(?<![.!?…])[.!?…]++[)"'\]*_]*+(?=\s|\Z)|;(?=\s)""")
-_ABBREVIATION = re.compile(r"(?:\A|[\s(])(?:e\.g|i\.e|vs|cf|approx|incl|resp|[MD]rs?|No|St)\Z")
 _MENTION_BEFORE = re.compile(  # in lower case: "plan A [decision]" is marked
     r"(?:\b(?:an?|the|with|like|as|of|via|using|type|write|add|say|every|each|per|any|by|markers?|tags?"
     r"|patterns?|called)|e\.g\.)\ ?\Z"
@@ -172,16 +138,8 @@ _MENTION_AFTER = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\s*(?:,|/|\||and|or|,\s*and|,\s*or|&)\s*", re.IGNORECASE)
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_BOLD = re.compile(r"(?<!\w)\*\*(?=[^\s/.])|(?<=\S)\*\*(?![\w/])|~~")
-_NOTHING_BOLD = re.compile(r"\*\*\s*\*\*")
-_UNDERLINED = re.compile(r"(?<!\w)__([^_]+)__(?!\w)")
 _EMPHASIS = re.compile(
     r"(?<![\w*/])\*(?=\w)([^*]+)(?<=[\w.!?)])\*(?![\w*])|(?<!\w)_(?=[a-z])([^_]+)_(?!\w)"
-)
-# Signs left over from a marker; but .env, ~/x, #7, --flag and *.py start with such a sign.
-_LEADING = re.compile(
-    r"(?:[\s>:,;|)\]\u2013—]|[#.](?!\w)|~(?![\w/])|\*(?![.\w/])|-(?![\w-])|_(?!\w))*+"
 )
 _WORD = re.compile(r"\w")
 _TRAILING = " \t\n.,;:!-\u2013—(|"
@@ -198,7 +156,7 @@ def detect(
     pattern = _compile_markers(tuple(markers))
     best: dict[str, tuple[int, Signal]] = {}
     heading: list[str] = []
-    for block in _split_blocks(_clean_text(text)):
+    for block in prose.split_blocks(prose.clean_text(text[:MAX_READ])):
         if len(block) == 1 and pattern and not _split_units(block, pattern):
             heading = block
         elif block:
@@ -209,45 +167,6 @@ def detect(
             heading = []
     surest = sorted(best.values(), key=lambda item: -item[1].confidence)[:MAX_SIGNALS]
     return [signal for _, signal in sorted(surest, key=lambda item: item[0])]
-
-
-def _clean_text(text: str) -> str:
-    """Return the user's own text without control characters."""
-    text = transcripts.strip_tags(text[:MAX_READ], (*transcripts.OWN_MARKERS, *_MACHINE))
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub(" ", _ESCAPE.sub("", text))
-
-
-def _split_blocks(text: str) -> Iterator[list[str]]:
-    """Yield blocks of prose lines, with wrapped lines joined."""
-    block: list[str] = []
-    fence = ""
-    patch = listed = wrapped = False
-    for line in text.split("\n"):
-        words = line.strip()
-        if fence:
-            if words.startswith(fence) and not words.strip(fence[0]):
-                fence = ""
-            continue
-        opened = _FENCE.match(line)
-        patch = bool(_PATCH.match(line)) or (patch and line[:1] in ("+", "-", " ", "\\"))
-        bullet = _BULLET.match(line)
-        indented = line.startswith(("    ", "\t", "  \t"))
-        listed = bool(bullet) or (listed and indented)
-        if opened or patch or not words or (indented and not listed) or _LOG.match(words):
-            fence = opened[1] if opened else ""
-            yield block
-            block, wrapped = [], False
-            continue
-        if bullet:
-            words = line[bullet.end() :].strip()
-        elif block and ((wrapped and words[0].islower()) or _REASON_FIRST.match(words)):
-            block[-1] += " " + words
-            words = ""
-        if words:
-            block.append(words)
-        wrapped = len(line) >= _WRAPPED and line.rstrip()[-1] not in ".!?:;…"
-    yield block
 
 
 class _Unit(NamedTuple):
@@ -304,7 +223,7 @@ def _find_opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
 
 def _detect_in_line(line: str, markers: re.Pattern[str] | None, role: EventRole) -> list[Signal]:
     view = mask_quotations(line)
-    spans = _split_sentences(view)
+    spans = prose.split_sentences(view)
     marks = _find_marks(line, view, markers) if markers else []
     starts = [first for first, _ in spans]
     places = [bisect_right(starts, start) - 1 for start, _ in marks]
@@ -327,7 +246,7 @@ def _detect_in_line(line: str, markers: re.Pattern[str] | None, role: EventRole)
         else:
             statement = line[end:until]
             covers = range(place, places[at + 1] if at + 1 < len(marks) else len(spans))
-            continues = not _WORD.search(statement) or _REASON_FIRST.match(statement.strip())
+            continues = not _WORD.search(statement) or prose.REASON_FIRST.match(statement.strip())
             if continues and place and place - 1 not in owned:  # "Use it. [decision]"
                 covers = range(place - 1, covers.stop)
                 before = line[max(starts[place - 1], since) : start].strip(" .")
@@ -372,29 +291,15 @@ def _find_marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[in
     return marks
 
 
-def _split_sentences(view: str) -> list[tuple[int, int]]:
-    spans = []
-    start = 0
-    for ending in _END.finditer(view):
-        at, end = ending.span()
-        if view[at] == "." and _ABBREVIATION.search(view, max(start, at - 8), at):
-            continue
-        spans.append((start, end))
-        start = end
-    if start < len(view) or not spans:
-        spans.append((start, len(view)))
-    return spans
-
-
 def _build_marked(statement: str, marker: str) -> Signal | None:
-    content = _strip_markdown(statement)
+    content = prose.strip_markdown(statement)
     text, _, more = content.partition("\n")
     if text.endswith(":"):
         text = f"{text} {more.replace(chr(10), ', ')}"
     view = mask_quotations(text)
     namespace = _find_namespace(marker)
     start, end = next(
-        (span for span in _split_sentences(view) if _WORD.search(view, *span)), (0, 0)
+        (span for span in prose.split_sentences(view) if _WORD.search(view, *span)), (0, 0)
     )
     start = speech_acts.find_statement(view, start, end)
     reason, cut = _find_reason(text, view, start)
@@ -405,7 +310,7 @@ def _build_marked(statement: str, marker: str) -> Signal | None:
 
 
 def _build_spoken(sentence: str, after: str, role: EventRole) -> Signal | None:
-    text = _strip_markdown(sentence)
+    text = prose.strip_markdown(sentence)
     signals = [
         signal
         for act in speech_acts.find_acts(text, role)
@@ -423,10 +328,10 @@ def _build_from_act(act: StatedAct, text: str, after: str) -> Signal | None:
         if not _WORD.search(after):
             return None
         say = len(text) + 1
-        text = f"{text} {_strip_markdown(after)}"
+        text = f"{text} {prose.strip_markdown(after)}"
     view = mask_quotations(text)
     reason, cut = _find_reason(text, view, say)
-    if not reason and (first := _REASON_FIRST.match(view, 0, act.start)):
+    if not reason and (first := prose.REASON_FIRST.match(view, 0, act.start)):
         reason = _to_one_line(text[first.end() : max(first.end(), view.rfind(",", 0, act.start))])
     confidence = act.confidence + (_REASON_COUNTS if reason else 0)
     namespace = _NAMESPACES[act.act]
@@ -444,7 +349,7 @@ def _find_reason(text: str, view: str, start: int) -> tuple[str, int]:
     reason = _REASON.search(view, start)
     if not reason:
         return "", len(view)
-    stop = _END.search(view, reason.end())
+    stop = prose.END.search(view, reason.end())
     return _to_one_line(text[reason.end() : stop.start() if stop else len(text)]), reason.start()
 
 
@@ -464,27 +369,9 @@ def _build_signal(
     )
 
 
-def _strip_markdown(text: str) -> str:
-    """Return the text without Markdown decoration and extra blanks; line breaks stay."""
-    lines = [_LINK.sub(r"\1", _NOTHING_BOLD.sub("", line)) for line in text.split("\n")]
-    lines = [_UNDERLINED.sub(_strip_underlines, line) for line in lines]
-    whole = "\n".join(" ".join(_BOLD.sub("", line).split()) for line in lines)
-    return _strip_leading(whole).rstrip(" \n;")
-
-
-def _strip_underlines(underlined: re.Match[str]) -> str:
-    """Remove the underlines of words; a single underlined word is a name like __init__."""
-    return underlined[1] if " " in underlined[1] else underlined[0]
-
-
-def _strip_leading(text: str) -> str:
-    leading = _LEADING.match(text)
-    return text[leading.end() :] if leading else text
-
-
 def _to_one_line(text: str) -> str:
     text = _OWN_TAG.sub(" ", _EMPHASIS.sub(r"\1\2", text)).replace("`", "")
-    return _strip_leading(" ".join(text.split())).rstrip(_TRAILING)
+    return prose.strip_leading(" ".join(text.split())).rstrip(_TRAILING)
 
 
 def _build_summary(statement: str) -> str:

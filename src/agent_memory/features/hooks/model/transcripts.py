@@ -11,18 +11,13 @@ from pathlib import PurePath
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.log.model.metadata import is_description
 from agent_memory.kernel.ids import MAX_MILLIS, EventId
+from agent_memory.kernel.text import prose
 from agent_memory.kernel.text.private import strip_private
 
 NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
 IMPORTED = "imported"
-COMMAND_MARKER = "memory_command"  # the text of a plugin's command, where it is sent as the prompt
-OWN_MARKERS = (
-    "memory_context",
-    "related_memories",
-    "capture_detected",
-    "auto_captured",
-    COMMAND_MARKER,
-)
+COMMAND_MARKER = prose.COMMAND_MARKER
+OWN_MARKERS = prose.OWN_MARKERS
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
 # Gemini CLI wraps what hooks inject, ours and others', and repeats it in its next prompt.
 _WRAPPERS = ("hook_context",)
@@ -239,40 +234,8 @@ def strip_injected(text: str, also: Collection[str] = ()) -> str:
     """Return the text without private parts, without the context that we injected, and without the
     tags in `also`."""
     return _CUT_SHORT.sub(
-        "", strip_tags(strip_private(text), (*OWN_MARKERS, *_WRAPPERS, *also))
+        "", prose.strip_tags(strip_private(text), (*OWN_MARKERS, *_WRAPPERS, *also))
     ).strip()
-
-
-def strip_tags(text: str, names: Collection[str]) -> str:
-    """Return the text without everything from `<name ...>` to its `</name>`, nested or not.
-
-    A tag that is never closed, or never opened, is left as text.
-    """
-    if "</" not in text:
-        return text
-    marker = re.compile(rf"<(/?)({'|'.join(map(re.escape, names))})(?:\s[^<>]*)?>")
-    opened: list[tuple[str, int]] = []
-    waiting = dict.fromkeys(names, 0)
-    removed: list[tuple[int, int]] = []
-    for tag in marker.finditer(text):
-        name = tag[2]
-        if not tag[1]:
-            opened.append((name, tag.start()))
-            waiting[name] += 1
-            continue
-        while waiting[name]:
-            other, start = opened.pop()
-            waiting[other] -= 1
-            if other == name:
-                while removed and removed[-1][0] >= start:
-                    removed.pop()
-                removed.append((start, tag.end()))
-                break
-    parts, at = [], 0
-    for start, end in removed:
-        parts.append(text[at:start])
-        at = end
-    return "".join((*parts, text[at:]))
 
 
 def parse_millis(value: object) -> int | None:

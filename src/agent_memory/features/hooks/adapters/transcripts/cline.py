@@ -20,6 +20,7 @@ from agent_memory.features.hooks.model.transcripts import (
     TranscriptSource,
 )
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.kernel.text import prose
 from agent_memory.platform import files
 
 CLINE, ROO = "cline", "roo"
@@ -224,7 +225,7 @@ def _add_answer(
             say(arguments.text(_SPEAKING.get(name, "")))
         elif block.text("type") == "text":
             at = 0
-            text = transcripts.strip_tags(block.text("text"), ("thinking",))
+            text = prose.strip_tags(block.text("text"), ("thinking",))
             for call in _iter_tags(_CALL, text):
                 say(text[at : call.start])
                 at = call.end
@@ -278,7 +279,7 @@ def _add_input(
         if block.text("type") == "tool_result":
             call_id = block.text("tool_use_id")
             use = uses.end(call_id)
-            result = transcripts.strip_tags(_render_result(block), _ADDED)
+            result = prose.strip_tags(_render_result(block), _ADDED)
             if use.name:
                 talk.add_tool(call_id, use, result, at_ms, failed=block.true("is_error"))
             typed += _list_replies(result)
