@@ -15,6 +15,9 @@ from agent_memory.features.toc.model.last_words import LEAST_WEIGHT
 from agent_memory.features.toc.model.statements import Statement, clean_excerpt, read_statements
 from agent_memory.features.toc.model.summaries import (
     EMPTY,
+    Dialogue,
+    Digest,
+    PeriodSummary,
     Point,
     Summary,
     Utterance,
@@ -39,6 +42,18 @@ _ROOM = 0.25  # penalty exponent for the length of a sentence
 _SEEN = 0.1  # the rest of a term's value once a bullet has it
 _FIRST_SHARE = (0.0, 0.1, 0.1)  # least share of the best sentence's value, to become a bullet
 _LATER_SHARE = 0.15
+
+
+def summarize_all(conversations: Sequence[Dialogue]) -> list[Summary]:
+    """Summarize each conversation. The worker process calls this: here, it loads no adapter."""
+    return [
+        summarize(dialogue.utterances, dialogue.overlap, is_cut=dialogue.is_cut)
+        for dialogue in conversations
+    ]
+
+
+def digest_all(periods: Sequence[PeriodSummary]) -> list[Digest]:
+    return [digest(period) for period in periods]
 
 
 def summarize(

@@ -35,15 +35,15 @@ class ExtractiveSummarizer:
         """Summarize each conversation. One that ends the worker has an empty summary: it must not
         stop those after it."""
         try:
-            return self._call(_summarize_all, list(conversations))
+            return self._call(extracting.summarize_all, list(conversations))
         except WorkerFailed:
-            if self._call(_summarize_all, []) == [] and len(conversations) == 1:
+            if self._call(extracting.summarize_all, []) == [] and len(conversations) == 1:
                 log.error("summary.failed", events=len(conversations[0].utterances))
                 return [EMPTY]
         return [summary for each in conversations for summary in self.summarize([each])]
 
     def digest(self, periods: Sequence[PeriodSummary], /) -> list[Digest]:
-        return self._call(_digest_all, list(periods))
+        return self._call(extracting.digest_all, list(periods))
 
     def _call(self, function: Callable[[list[T]], list[R]], items: list[T]) -> list[R]:
         return [
@@ -53,14 +53,3 @@ class ExtractiveSummarizer:
                 function, items[start : start + AT_ONCE], timeout_seconds=SECONDS_PER_JOB
             )
         ]
-
-
-def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:
-    return [
-        extracting.summarize(dialogue.utterances, dialogue.overlap, is_cut=dialogue.is_cut)
-        for dialogue in conversations
-    ]
-
-
-def _digest_all(periods: list[PeriodSummary]) -> list[Digest]:
-    return [extracting.digest(period) for period in periods]
