@@ -11,6 +11,7 @@ import pytest
 from agent_memory import features
 from agent_memory.features.checkpoints.adapters.guarded_graphs import GuardedGraphs, GuardedThreads
 from agent_memory.features.knowledge.adapters.guarded_knowledge import GuardedKnowledge
+from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.log.adapters.guarded_event_log import GuardedEventLog
 from agent_memory.features.memories.adapters.guarded_memories import (
     GuardedMemories,
@@ -25,6 +26,7 @@ GUARDED: Mapping[str, type] = {
     "memories.Memories": GuardedMemories,
     "memories.Outlines": GuardedOutlines,
     "knowledge.KnowledgeStore": GuardedKnowledge,
+    "lessons.LessonStore": GuardedLessons,
     "toc.TocReader": GuardedToc,
     "checkpoints.GraphCheckpoints": GuardedGraphs,
     "checkpoints.GraphThreads": GuardedThreads,

@@ -22,24 +22,41 @@ class LessonStore(Protocol):
         """Return the last outbox entry that was learned from; None: none ever was."""
         ...
 
-    def replace(
-        self,
-        session: SessionId,
-        since: Position | None,
-        lessons: Sequence[Lesson],
-        /,
-    ) -> None:
-        """Replace the lessons of a session whose telling event is at `since` or later; all of
-        them for None."""
-        ...
-
     def advance(self, cursor: int, /) -> None:
         """Note how far the outbox is learned from."""
         ...
 
-    def list_all(self, project: str = "", /) -> list[KnownLesson]:
-        """List the lessons of a project, or of all, oldest first."""
+    def history(self) -> Position | None:
+        """Return how far the events of a store that predates lessons are learned from; None: there
+        are no such events left."""
         ...
+
+    def set_history(self, at: Position | None, /) -> None: ...
+
+    def replace(
+        self, session: SessionId, since: Position | None, lessons: Sequence[Lesson], /
+    ) -> None:
+        """Replace the lessons of a session whose telling event is at `since` or later; all of
+        them for None. One that stays keeps its outcomes, and its vectors while its words stay."""
+        ...
+
+    def list_all(self, project: str | None = None, /) -> list[KnownLesson]:
+        """List the lessons of a project, or of all for None, oldest first."""
+        ...
+
+    def list_session(self, session: SessionId, /) -> list[Lesson]:
+        """List the lessons of a session, oldest first."""
+        ...
+
+    def get(self, ids: Sequence[LessonId], /) -> list[KnownLesson | None]:
+        """Return the lessons with these ids, in order; None for those that are gone."""
+        ...
+
+    def list_unembedded(self, *, limit: int) -> list[Lesson]:
+        """List lessons that have no vectors of the present model, newest first."""
+        ...
+
+    def count_unembedded(self) -> int: ...
 
     def set_vectors(self, vectors: Mapping[LessonId, tuple[bytes, ...]], /) -> None:
         """Keep the vectors of lessons; of those that are gone, none."""
@@ -49,8 +66,11 @@ class LessonStore(Protocol):
 
     def remove_verdict(self, fingerprint: Fingerprint, /) -> None: ...
 
-    def set_outcomes(self, outcomes: Mapping[LessonId, Outcomes], /) -> None: ...
+    def set_outcomes(self, outcomes: Mapping[LessonId, Outcomes], /) -> None:
+        """Keep the outcomes of lessons, without waiting until they are durable."""
+        ...
 
-    def version(self) -> int:
-        """Return a number that changes with every write, by any daemon of this store."""
+    def version(self, project: str, /) -> int:
+        """Return a number that changes with every change of the lessons of a project, by any
+        daemon of this store. Their outcomes do not count."""
         ...

@@ -18,6 +18,7 @@ MARKED = (
     families.FACTS,
     families.KNOWLEDGE,
     families.GRAPH_CHECKPOINTS,
+    families.LESSONS,
 )
 PURGE = "purge"  # no family: forgotten records are to be removed from the files of all indexes
 _NAMES = (*MARKED, PURGE)

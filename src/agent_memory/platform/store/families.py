@@ -22,6 +22,7 @@ FACTS = "facts"  # fact:{id}, former:{id}, and index rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 INJECTIONS = "injections"  # given:{sequence:020} -> what a hook gave to an agent, by reference
+LESSONS = "lessons"  # what sessions teach, and what became of it: lesson_store.py has the layout
 AUDIT = "audit"  # at:{sequence:020} -> who did what on a team server
 UPSTREAM = "upstream"  # the exchange with a team's server: upstream_store.py has the layout
 META = "meta"  # schema version, sequence counters
@@ -49,6 +50,7 @@ ALL = (
     KNOWLEDGE,
     GRAPH_CHECKPOINTS,
     INJECTIONS,
+    LESSONS,
     AUDIT,
     UPSTREAM,
     META,

@@ -11,7 +11,7 @@ from enum import IntEnum, StrEnum
 from typing import NewType
 
 from agent_memory.kernel import ids
-from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
 LessonId = NewType("LessonId", str)
 Fingerprint = NewType("Fingerprint", str)
@@ -67,6 +67,11 @@ class Lesson:
     avoids: tuple[str, ...] = ()
 
     @property
+    def position(self) -> Position:
+        """The place of the telling event."""
+        return Position(at_ms=self.at_ms, event_id=self.events[0])
+
+    @property
     def fingerprint(self) -> Fingerprint:
         """What stays the same if the same is said again."""
         words = _NOT_WORDS.sub(" ", self.text.casefold()).strip()
@@ -80,13 +85,15 @@ class VerdictState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonVerdict:
-    """What a person says of a lesson. `text` replaces its own; empty: it stays."""
+    """What a person says of a lesson. `text` replaces its own; empty: it stays. An agent may have
+    passed it on: until a person confirms it, it waits in the review."""
 
     fingerprint: Fingerprint
     state: VerdictState
     at_ms: Millis
     text: str = ""
     reason: str = ""
+    confirmed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

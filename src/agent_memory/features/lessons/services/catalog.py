@@ -1,0 +1,102 @@
+"""The lessons of each project in memory: hooks look through all of them in every call."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agent_memory.features.lessons.model.lessons import KnownLesson, Lesson, LessonId, Outcomes
+from agent_memory.features.lessons.ports import LessonStore
+from agent_memory.kernel import access
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.platform.ports import Clock
+
+FindSuperseded = Callable[[Sequence[Lesson]], Mapping[LessonId, LessonId]]
+
+
+class _LoadedLessons(NamedTuple):
+    version: int  # of the store, read before the lessons
+    lessons: tuple[KnownLesson, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonCatalog:
+    """All callers share what is loaded: `list_lessons` checks what they may see."""
+
+    store: LessonStore
+    find_superseded: FindSuperseded
+    clock: Clock
+    loaded: dict[str, _LoadedLessons] = field(default_factory=dict)
+    outcomes: dict[LessonId, Outcomes] = field(default_factory=dict)  # newer than those loaded
+    loading: threading.Lock = field(default_factory=threading.Lock)
+    counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def list_lessons(self, project: str) -> tuple[KnownLesson, ...]:
+        """Return all lessons of a project, oldest first: the same object until one changes. Their
+        outcomes are those of the last change."""
+        caller = access.get_caller()
+        if caller is not None and not caller.sees_project(project):
+            return ()
+        known = self.loaded.get(project)
+        if known is not None and known.version == self.store.version(project):
+            return known.lessons
+        if not self.loading.acquire(blocking=known is None):
+            return known.lessons if known else ()  # another thread brings them up to date
+        try:
+            return self._load(project)
+        finally:
+            self.loading.release()
+
+    def refresh(self) -> None:
+        """Load what has changed again, so that no hook has to wait for it."""
+        for project in list(self.loaded):
+            with self.loading:
+                self._load(project)
+
+    def note_outcome(
+        self, name: LessonId, given: int = 0, heeded: int = 0, repeated: int = 0
+    ) -> None:
+        """Count what came of a lesson. It is kept soon; a count that cannot be kept is lost."""
+        with suppress(AgentMemoryError), access.lift_restrictions(), self.counting:
+            before = self._get_outcomes(name)
+            if before is not None:
+                self.outcomes[name] = replace(
+                    before,
+                    given=before.given + given,
+                    heeded=before.heeded + heeded,
+                    repeated=before.repeated + repeated,
+                    last_given_ms=self.clock.now() if given else before.last_given_ms,
+                )
+                self.store.set_outcomes({name: self.outcomes[name]})
+
+    def _get_outcomes(self, name: LessonId) -> Outcomes | None:
+        """Return the outcomes so far; None for a lesson that is gone."""
+        if name in self.outcomes:
+            return self.outcomes[name]
+        (known,) = self.store.get([name])
+        return None if known is None else known.outcomes
+
+    def _load(self, project: str) -> tuple[KnownLesson, ...]:
+        known, version = self.loaded.get(project), self.store.version(project)
+        if known is not None and known.version == version:
+            return known.lessons
+        with access.lift_restrictions():
+            lessons = mark_superseded(self.store.list_all(project), self.find_superseded)
+        if known is not None and known.lessons == lessons:
+            lessons = known.lessons
+        self.loaded[project] = _LoadedLessons(version, lessons)
+        return lessons
+
+
+def mark_superseded(
+    lessons: Sequence[KnownLesson], find_superseded: FindSuperseded
+) -> tuple[KnownLesson, ...]:
+    """Say of the lessons of a project, oldest first, which replaced them. A rejected one replaces
+    none, and one that was edited counts with its new words."""
+    counted = [replace(each.lesson, text=each.text) for each in lessons if not each.is_rejected]
+    superseded = find_superseded(counted)
+    return tuple(
+        replace(each, superseded_by=superseded.get(each.lesson.id)) if superseded else each
+        for each in lessons
+    )
