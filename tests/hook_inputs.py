@@ -270,6 +270,16 @@ GEMINI: Mapping[str, Input] = {
             "error": {"message": "exit code 1", "type": "shell_execute_error"},
         },
     ),
+    "AfterTool/exit": _gemini(
+        "AfterTool",
+        tool_name="run_shell_command",
+        tool_input={"command": "make flour"},
+        tool_response={
+            "llmContent": "<untrusted_context>\nOutput: no wind\nExit Code: 2\n"
+            "Process Group PGID: 31663\n</untrusted_context>",
+            "returnDisplay": "no wind",
+        },
+    ),
     "AfterAgent": _gemini(
         "AfterAgent",
         prompt="Is the mill open on Sunday?",

@@ -39,7 +39,7 @@ TAKES_TOO = {
     "claude-code/PreToolUse",
     "claude-code/PostToolUseFailure",
     "codex/PreToolUse",
-    "gemini/AfterTool/error",
+    "gemini/AfterTool/exit",
 }
 
 SECTIONS = {

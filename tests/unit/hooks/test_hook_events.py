@@ -63,6 +63,7 @@ RECORDED = {
     "gemini/BeforeTool": [],
     "gemini/AfterTool": [RESULT],
     "gemini/AfterTool/error": [RESULT],
+    "gemini/AfterTool/exit": [RESULT],
     "gemini/AfterAgent": [ANSWER, STOP],
     "gemini/PreCompress": [],
     "gemini/SessionEnd": [END],

@@ -55,6 +55,19 @@ class TestCopilot:
         call = self.parse("PostToolUse", tool_name="View", tool_input={}, tool_result=result)
         assert (call.kind, call.text) == (HookKind.TOOL_FAILURE, "no such file")
 
+    @pytest.mark.parametrize(("code", "kind"), [("0", "post-tool"), ("3", "post-tool-failure")])
+    def test_a_command_is_a_success_to_copilot_whatever_its_exit_code(
+        self, code: str, kind: str
+    ) -> None:
+        text = f"no such file\n<shellId: 1 completed with exit code {code}>"
+        result = {"result_type": "success", "text_result_for_llm": text}
+        call = self.parse("PostToolUse", tool_name="Bash", tool_input={}, tool_result=result)
+        assert (call.kind, call.text) == (kind, text)
+
+    def test_a_call_before_a_tool(self) -> None:
+        call = self.parse("PreToolUse", tool_name="Bash", tool_input={"command": "make"})
+        assert (call.kind, call.use.command, call.text) == (HookKind.BEFORE_TOOL, "make", "")
+
     def test_vs_code_names_the_event_and_the_session_differently(self) -> None:
         found = {"hookEventName": "UserPromptSubmit", "sessionId": "s1", "cwd": "/code/app"}
         call = parse("copilot", {**found, "prompt": "Why?"}).call

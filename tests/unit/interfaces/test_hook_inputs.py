@@ -54,6 +54,7 @@ KINDS = {
     "gemini/BeforeTool": HookKind.BEFORE_TOOL,
     "gemini/AfterTool": HookKind.TOOL,
     "gemini/AfterTool/error": HookKind.TOOL_FAILURE,
+    "gemini/AfterTool/exit": HookKind.TOOL_FAILURE,
     "gemini/AfterAgent": HookKind.STOP,
     "gemini/PreCompress": HookKind.COMPACTION,
     "gemini/SessionEnd": HookKind.SESSION_END,
@@ -142,6 +143,20 @@ class TestDescriptions:
         assert parse_call(CODEX["PostToolUse"], tool_response=failed).kind is HookKind.TOOL_FAILURE
         assert parse_call(CODEX["PostToolUse"]).kind is HookKind.TOOL
 
+    @pytest.mark.parametrize(
+        ("ending", "kind"),
+        [
+            ("Exit Code: 2\nProcess Group PGID: 7\n</untrusted_context>", HookKind.TOOL_FAILURE),
+            ("Exit Code: 0\nProcess Group PGID: 7\n</untrusted_context>", HookKind.TOOL),
+            ("Exit Code: 2\n" + "more output\n" * 50, HookKind.TOOL),  # the command wrote it
+        ],
+    )
+    def test_gemini_writes_the_exit_code_after_the_output(
+        self, ending: str, kind: HookKind
+    ) -> None:
+        result = {"llmContent": f"<untrusted_context>\nOutput: x\n{ending}", "returnDisplay": "x"}
+        assert parse_call(GEMINI["AfterTool"], tool_response=result).kind is kind
+
 
 class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
@@ -151,9 +166,13 @@ class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_answered_as_its_agent_expects(self, sample: str) -> None:
         agent = sample.partition("/")[0]
-        expected = {"004": Contract.SIMPLE, "cursor": Contract.SILENT}.get(agent, Contract.AGENT)
+        expected = {
+            "004": Contract.SIMPLE,
+            "cursor": Contract.SILENT,
+            "gemini/AfterTool/error": Contract.SILENT,
+        }
         question = parse_request(SAMPLES[sample])
-        assert question.contract is expected
+        assert question.contract is expected.get(sample, expected.get(agent, Contract.AGENT))
         assert question.event == sample.split("/")[1]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agent_memory.features.hooks.model.tool_use import has_failed
 from agent_memory.kernel.json_fields import Fields
 
 Input = Mapping[str, Any]
@@ -107,7 +108,7 @@ def _translate_copilot(value: Input) -> Input:
     }
     result = fields.fields("tool_result")
     if text := result.text("text_result_for_llm"):
-        failed = result.text("result_type") not in ("", "success")
+        failed = result.text("result_type") not in ("", "success") or has_failed(text)
         translated |= _build_tool(
             fields.text("tool_name"), fields.value("tool_input"), text, failed=failed
         )

@@ -159,8 +159,13 @@ def parse_delivery(delivery: Delivery) -> HookRequest:
         agent = _get_agent(event, fields, delivery.agent)
         contract = _CONTRACTS.get(Agent(agent), Contract.AGENT) if agent else Contract.AGENT
         kind = _KINDS.get(event, HookKind.OTHER)
-        if event == "AfterTool" and fields.fields("tool_response").value("error"):
-            kind = HookKind.TOOL_FAILURE
+        if event == "AfterTool":
+            result = fields.fields("tool_response")
+            if result.value("error"):
+                kind = HookKind.TOOL_FAILURE
+                contract = Contract.SILENT  # Gemini CLI tells its model the error alone
+            elif tool_use.has_failed(result.text("llmContent")):
+                kind = HookKind.TOOL_FAILURE
         if event == "PreCompress" and fields.value("trigger") == "auto":
             kind = HookKind.OTHER  # Gemini CLI sends it before every request
         if event == "SubagentStop" and fields.value("agent_type") == "":

@@ -54,6 +54,10 @@ _WILDCARD = re.compile(r"[*?\[{]")
 _MAX_WORDS = 200
 _EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
 _HEADER_CHARS = 500  # Codex writes the exit code before the output
+_FOOTER_CHARS = 200  # Gemini CLI and Copilot write it after the output
+_FAILED = re.compile(
+    r"^(?:Exit Code: -?[1-9]\d*|<shellId: \w+ completed with exit code -?[1-9]\d*>)$", re.MULTILINE
+)
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
 _OUR_TOOLS = re.compile(
     r"recall"  # of agents that the daemon runs
@@ -244,6 +248,12 @@ def is_failure(result: object) -> bool:
     header, output, _ = result[:_HEADER_CHARS].partition("\nOutput:")
     code_line = _EXIT_CODE.search(header) if output else None
     return code_line is not None and int(code_line[1]) != 0
+
+
+def has_failed(result: str) -> bool:
+    """Return whether the result of a command in Gemini CLI or Copilot ends with an exit code other
+    than zero."""
+    return _FAILED.search(result, max(0, len(result) - _FOOTER_CHARS)) is not None
 
 
 def _find_question(arguments: Fields) -> str:

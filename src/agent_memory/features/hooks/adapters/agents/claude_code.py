@@ -15,10 +15,10 @@ from agent_memory.features.hooks.model.installations import (
     McpServer,
 )
 
-# Not PreToolUse: there is nothing to record or to answer.
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
     "PreCompact",
@@ -28,6 +28,8 @@ EVENTS = (
     "SubagentStop",
     "SessionEnd",
 )
+# What runs or changes something, or reads a file: a lesson can be about that.
+_BEFORE = "Bash|Edit|MultiEdit|NotebookEdit|Read|Write"
 _NAME = f"{PLUGIN}@{MARKETPLACE}"
 OWN_PLUGIN = AgentPlugin(name=_NAME, removal=f"claude plugin uninstall {_NAME}")
 
@@ -37,6 +39,7 @@ class ClaudeCodeInstaller(JsonInstaller):
     title = "Claude Code"
     folder = ".claude"
     events = EVENTS
+    matchers = {"PreToolUse": _BEFORE}  # noqa: RUF012
     switch = "disableAllHooks"
     advice = "Start a new session of Claude Code. There, /hooks lists the hooks."
 

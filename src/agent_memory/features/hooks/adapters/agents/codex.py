@@ -25,6 +25,7 @@ from agent_memory.kernel.json_fields import Fields
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolUse",
     "PreCompact",
     "Stop",
@@ -47,6 +48,7 @@ class CodexInstaller(JsonInstaller):
         ConfigFile(path=SETTINGS, servers=True),
     )
     events = EVENTS
+    matchers = {"PreToolUse": "Bash|apply_patch"}  # noqa: RUF012
 
     def get_folder(self, target: InstallTarget, /) -> str:
         return target.read_override("CODEX_HOME") or super().get_folder(target)

@@ -21,6 +21,7 @@ from agent_memory.features.hooks.model.installations import (
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
     "PreCompact",

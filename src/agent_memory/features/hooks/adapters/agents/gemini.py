@@ -5,7 +5,6 @@ from pathlib import PurePath
 from agent_memory.features.hooks.adapters.agents.json_config import (
     TIMEOUT_SECONDS,
     JsonInstaller,
-    build_group,
 )
 from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
 from agent_memory.features.hooks.model.installations import (
@@ -49,7 +48,7 @@ class GeminiInstaller(JsonInstaller):
     def build_entry(self, event: str, command: str) -> Json:
         timeout = TIMEOUT_SECONDS * 1000
         handler = {"name": NAME, "type": "command", "command": command, "timeout": timeout}
-        return build_group(event, handler)
+        return self.build_group(event, handler)
 
     def find_switch(self, root: JsonContainer) -> str:
         piece = root.get("hooksConfig")

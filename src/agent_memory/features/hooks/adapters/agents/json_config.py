@@ -34,6 +34,7 @@ class JsonInstaller:
     folder: str  # its name, in the home of the user and in a project
     files: tuple[ConfigFile, ...] = ()  # by their names in the folder
     events: tuple[str, ...] = ()
+    matchers: Mapping[str, str] = {}  # the tools that an event is about, if not all
     lists = HookLists()
     table = ServerTable()
     comments = False  # whether the agent reads JSON with comments and trailing commas
@@ -98,7 +99,13 @@ class JsonInstaller:
         handler: Json = {"type": "command", "command": command}
         if event != OWN_TIMEOUT:
             handler["timeout"] = TIMEOUT_SECONDS
-        return build_group(event, handler)
+        return self.build_group(event, handler)
+
+    def build_group(self, event: str, handler: Json) -> Json:
+        """Build the group of a handler. An event about tools needs a matcher."""
+        if "Tool" not in event:
+            return {"hooks": [handler]}
+        return {"matcher": self.matchers.get(event, ALL_TOOLS), "hooks": [handler]}
 
     def build_server(self, server: McpServer) -> Json:
         return {"command": server.command, "args": list(server.args)}
@@ -111,8 +118,3 @@ class JsonInstaller:
     def find_plugin(self, _root: JsonContainer) -> AgentPlugin | None:
         """Return our plugin if the file enables it."""
         return None
-
-
-def build_group(event: str, handler: Json) -> Json:
-    """Build the group of a handler. An event about tools needs a matcher."""
-    return {"matcher": ALL_TOOLS, "hooks": [handler]} if "Tool" in event else {"hooks": [handler]}

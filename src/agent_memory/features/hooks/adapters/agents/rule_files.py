@@ -14,6 +14,8 @@ Agent Memory keeps this project's decisions, findings and earlier sessions. Its 
 
 - Before you plan a change, look into an error or answer a question about earlier work, call the
   tool `memory_recall` with a short question: the answer may already be known.
+- Before a command or an edit that may have failed or been forbidden before, call `memory_recall`
+  with it.
 - When a decision is made, a cause is found, or the user tells you something to keep, call the
   tool `memory_capture` with a namespace (decisions, patterns, learnings, blockers) and one sentence
   that can be understood without this conversation.
