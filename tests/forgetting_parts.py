@@ -55,6 +55,7 @@ class ForgettingHarness:
     clock: ManualClock
     segmenting: Segmenter
     rollup: Rollup
+    learning: Learner
     injections: Injections
     forgetting: Forgetting
 
@@ -109,7 +110,7 @@ def build_harness(
         segmenting=segmenting,
         rollup=rollup,
         eraser=parts.toc,
-        learning=learning,
+        learners=[learning],
         injections=injections,
         purging=Purging(
             indexes=parts.indexes,
@@ -131,7 +132,7 @@ def build_harness(
         toc_lock=threading.Lock(),
         leadership=SoleLeadership(),
     )
-    return ForgettingHarness(parts, clock, segmenting, rollup, injections, forgetting)
+    return ForgettingHarness(parts, clock, segmenting, rollup, learning, injections, forgetting)
 
 
 @contextmanager

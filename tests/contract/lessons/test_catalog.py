@@ -49,7 +49,7 @@ class _Shelf:
         self.catalog = LessonCatalog(self.lessons, replace_first_by_last, _Stopped())
 
     def keep(self, *lessons: Lesson) -> None:
-        self.lessons.replace(SESSION, None, lessons)
+        self.lessons.replace(SESSION, None, None, lessons)
 
     def judge(self, lesson: Lesson, state: VerdictState, text: str = "") -> None:
         verdict = LessonVerdict(fingerprint=lesson.fingerprint, state=state, at_ms=NOW, text=text)
@@ -75,7 +75,7 @@ def test_it_is_the_same_list_until_something_changes(shelf: _Shelf) -> None:
     lesson = build_lesson(1)
     shelf.keep(lesson)
     first = shelf.catalog.list_lessons("shop")
-    shelf.lessons.replace(build_lesson(2, session_id="z").session_id, None, [])
+    shelf.lessons.replace(build_lesson(2, session_id="z").session_id, None, None, [])
     shelf.catalog.note_outcome(lesson.id, given=1)
     shelf.lessons.note_foreign_changes()
     shelf.catalog.refresh()

@@ -53,7 +53,7 @@ def list_waiting(lessons: LessonStore) -> Sequence[Lesson]:
 class TestReplacing:
     def test_a_lesson_comes_back_whole(self, lessons: LessonStore) -> None:
         lesson = build_lesson(1, "Größer: nie %3A pandas", project="shop: café")
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         assert lessons.list_all() == [KnownLesson(lesson=lesson)]
         assert lessons.list_all("shop: café") == [KnownLesson(lesson=lesson)]
         assert lessons.list_session(SESSION) == [lesson]
@@ -65,47 +65,55 @@ class TestReplacing:
         one = build_lesson(3, session_id="b", project="shop")
         two = build_lesson(1, session_id="a", project="zoo")
         three = build_lesson(2, session_id="b", project="shop")
-        lessons.replace(SessionId("b"), None, [one, three])
-        lessons.replace(SessionId("a"), None, [two])
+        lessons.replace(SessionId("b"), None, None, [one, three])
+        lessons.replace(SessionId("a"), None, None, [two])
         assert list_known(lessons) == [two, three, one]
         assert list_known(lessons, "shop") == [three, one]
         assert list_known(lessons, "sho") == []
 
     def test_no_project_is_a_project(self, lessons: LessonStore) -> None:
         nowhere, somewhere = build_lesson(1, project=""), build_lesson(2)
-        lessons.replace(SESSION, None, [nowhere, somewhere])
+        lessons.replace(SESSION, None, None, [nowhere, somewhere])
         assert list_known(lessons, "") == [nowhere]
         assert list_known(lessons) == [nowhere, somewhere]
 
     def test_all_of_a_session_and_of_no_other(self, lessons: LessonStore) -> None:
         kept = build_lesson(1, session_id="s1")
-        lessons.replace(SessionId("s1"), None, [kept])
-        lessons.replace(SESSION, None, [build_lesson(1), build_lesson(2)])
+        lessons.replace(SessionId("s1"), None, None, [kept])
+        lessons.replace(SESSION, None, None, [build_lesson(1), build_lesson(2)])
         again = build_lesson(3)
-        lessons.replace(SESSION, None, [again])
+        lessons.replace(SESSION, None, None, [again])
         assert list_known(lessons) == [kept, again]
-        lessons.replace(SESSION, None, [])
+        lessons.replace(SESSION, None, None, [])
         assert list_known(lessons) == [kept]
 
     def test_those_from_a_place_on(self, lessons: LessonStore) -> None:
         one, two, three = (build_lesson(number) for number in (1, 2, 3))
-        lessons.replace(SESSION, None, [one, two, three])
-        lessons.replace(SESSION, two.position, [three])
+        lessons.replace(SESSION, None, None, [one, two, three])
+        lessons.replace(SESSION, two.position, None, [three])
         assert list_known(lessons) == [one, three]
+
+    def test_those_up_to_a_place(self, lessons: LessonStore) -> None:
+        one, two, three = (build_lesson(number) for number in (1, 2, 3))
+        lessons.replace(SESSION, None, None, [one, two, three])
+        lessons.replace(SESSION, one.position.next, three.position, [])
+        assert list_known(lessons) == [one, three]
+        lessons.replace(SESSION, None, one.position.next, [])
+        assert list_known(lessons) == [three]
 
     def test_events_of_one_moment_keep_the_order_of_the_log(self, lessons: LessonStore) -> None:
         """The id of one begins with that of the other, and goes on with less than a colon."""
         one = build_lesson(1, events=(EventId("e1"),), at_ms=Millis(5))
         two = build_lesson(2, events=(EventId("e1!"),), at_ms=Millis(5))
-        lessons.replace(SESSION, None, [one, two])
-        lessons.replace(SESSION, two.position, [])
+        lessons.replace(SESSION, None, None, [one, two])
+        lessons.replace(SESSION, two.position, None, [])
         assert list_known(lessons) == [one]
 
     def test_one_that_changed_has_its_new_words(self, lessons: LessonStore) -> None:
         old = build_lesson(1)
         new = replace(old, text="Never use polars.", project="zoo")
-        lessons.replace(SESSION, None, [old])
-        lessons.replace(SESSION, None, [new])
+        lessons.replace(SESSION, None, None, [old])
+        lessons.replace(SESSION, None, None, [new])
         assert list_known(lessons) == [new]
         assert list_known(lessons, "shop") == []
         assert lessons.list_session(SESSION) == [new]
@@ -114,15 +122,15 @@ class TestReplacing:
         self, lessons: LessonStore, store: OrderedStore
     ) -> None:
         lesson = build_lesson(1)
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         lessons.set_vectors({lesson.id: VECTORS})
         lessons.set_outcomes({lesson.id: Outcomes(given=1)})
-        lessons.replace(SESSION, None, [])
+        lessons.replace(SESSION, None, None, [])
         assert everything(store, families.LESSONS) == []
 
     def test_many_are_read_by_the_page(self, lessons: LessonStore) -> None:
         many = [build_lesson(number) for number in range(1, 1_203)]
-        lessons.replace(SESSION, None, many)
+        lessons.replace(SESSION, None, None, many)
         assert list_known(lessons) == many
         assert lessons.list_session(SESSION) == many
         assert lessons.count_unembedded() == len(many)
@@ -130,7 +138,7 @@ class TestReplacing:
     def test_a_damaged_one_is_a_storage_failure(
         self, lessons: LessonStore, store: OrderedStore
     ) -> None:
-        lessons.replace(SESSION, None, [build_lesson(1)])
+        lessons.replace(SESSION, None, None, [build_lesson(1)])
         (key,) = (key for key, _ in everything(store, families.LESSONS) if key[:7] == b"lesson:")
         commit(store, Batch((Put(families.LESSONS, key, b"\x01garbage"),)))
         with pytest.raises(StorageFailed):
@@ -140,32 +148,32 @@ class TestReplacing:
 class TestWhatStays:
     def test_outcomes_and_vectors_of_what_is_learned_again(self, lessons: LessonStore) -> None:
         old = build_lesson(1)
-        lessons.replace(SESSION, None, [old])
+        lessons.replace(SESSION, None, None, [old])
         outcomes = Outcomes(given=3, heeded=2, repeated=1, last_given_ms=Millis(7))
         lessons.set_vectors({old.id: VECTORS})
         lessons.set_outcomes({old.id: outcomes})
         new = replace(old, commands=("git",))
-        lessons.replace(SESSION, None, [new])
+        lessons.replace(SESSION, None, None, [new])
         known = find(lessons, old.id)
         assert (known.lesson, known.outcomes, known.vectors) == (new, outcomes, VECTORS)
         assert list_waiting(lessons) == []
 
     def test_vectors_go_with_the_words_that_they_were_made_from(self, lessons: LessonStore) -> None:
         old = build_lesson(1)
-        lessons.replace(SESSION, None, [old])
+        lessons.replace(SESSION, None, None, [old])
         lessons.set_vectors({old.id: VECTORS})
         lessons.set_outcomes({old.id: Outcomes(given=3)})
         new = replace(old, situation="something else")
-        lessons.replace(SESSION, None, [new])
+        lessons.replace(SESSION, None, None, [new])
         known = find(lessons, old.id)
         assert (known.outcomes.given, known.vectors) == (3, ())
         assert list_waiting(lessons) == [new]
 
     def test_what_waits_goes_on_waiting(self, lessons: LessonStore) -> None:
         old = build_lesson(1)
-        lessons.replace(SESSION, None, [old])
+        lessons.replace(SESSION, None, None, [old])
         new = replace(old, paths=())
-        lessons.replace(SESSION, None, [new])
+        lessons.replace(SESSION, None, None, [new])
         assert list_waiting(lessons) == [new]
 
     def test_all_of_it_after_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
@@ -175,7 +183,7 @@ class TestWhatStays:
         )
         first = open_durable(tmp_path)
         lessons = StoredLessons(first, MODEL)
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         lessons.set_vectors({lesson.id: VECTORS})
         lessons.set_verdict(verdict)
         lessons.advance(7)
@@ -208,7 +216,7 @@ class TestProgress:
 class TestVectors:
     def test_the_newest_come_first(self, lessons: LessonStore) -> None:
         one, two, three = (build_lesson(number) for number in (1, 2, 3))
-        lessons.replace(SESSION, None, [two, three, one])
+        lessons.replace(SESSION, None, None, [two, three, one])
         assert lessons.list_unembedded(limit=2) == [three, two]
         lessons.set_vectors({three.id: VECTORS, LessonId("gone"): VECTORS})
         assert list_waiting(lessons) == [two, one]
@@ -218,7 +226,7 @@ class TestVectors:
         self, lessons: LessonStore, store: OrderedStore
     ) -> None:
         lesson = build_lesson(1)
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         assert list_waiting(lessons) == [lesson]
         lessons.set_vectors({lesson.id: VECTORS})
         other = StoredLessons(store, "model-b")
@@ -230,7 +238,7 @@ class TestVectors:
 
     def test_a_lesson_without_any_need_not_wait(self, lessons: LessonStore) -> None:
         lesson = build_lesson(1)
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         lessons.set_vectors({lesson.id: ()})
         assert list_waiting(lessons) == []
 
@@ -240,7 +248,7 @@ class TestVerdicts:
         one = build_lesson(1, "Never use pandas!")
         two = build_lesson(2, "never  use *pandas*")
         other = build_lesson(3)
-        lessons.replace(SESSION, None, [one, two, other])
+        lessons.replace(SESSION, None, None, [one, two, other])
         verdict = LessonVerdict(
             fingerprint=one.fingerprint,
             state=VerdictState.REJECTED,
@@ -250,8 +258,8 @@ class TestVerdicts:
         )
         lessons.set_verdict(verdict)
         assert [each.verdict for each in lessons.list_all()] == [verdict, verdict, None]
-        lessons.replace(SESSION, None, [])
-        lessons.replace(SESSION, None, [two])
+        lessons.replace(SESSION, None, None, [])
+        lessons.replace(SESSION, None, None, [two])
         assert find(lessons, two.id).is_rejected
         lessons.remove_verdict(one.fingerprint)
         assert find(lessons, two.id).verdict is None
@@ -260,9 +268,9 @@ class TestVerdicts:
 class TestVersions:
     def test_every_change_counts_in_its_project(self, lessons: LessonStore) -> None:
         shop, zoo = build_lesson(1), build_lesson(2, project="zoo", session_id="z")
-        lessons.replace(zoo.session_id, None, [zoo])
+        lessons.replace(zoo.session_id, None, None, [zoo])
         seen = [lessons.version("shop"), lessons.version("zoo")]
-        lessons.replace(SESSION, None, [shop])
+        lessons.replace(SESSION, None, None, [shop])
         seen.append(lessons.version("shop"))
         lessons.set_vectors({shop.id: VECTORS})
         seen.append(lessons.version("shop"))
@@ -272,16 +280,18 @@ class TestVersions:
             )
         )
         seen.append(lessons.version("shop"))
-        lessons.replace(SESSION, None, [])
+        lessons.replace(SESSION, None, None, [])
         seen.append(lessons.version("shop"))
         shops = [seen[0], *seen[2:]]
         assert shops == sorted(set(shops))
 
     def test_what_stays_as_it_is_does_not_count(self, lessons: LessonStore) -> None:
         lesson = build_lesson(1)
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         before = lessons.version("shop")
-        lessons.replace(SESSION, None, [lesson])
+        lessons.replace(SESSION, None, None, [lesson])
         lessons.set_outcomes({lesson.id: Outcomes(given=1)})
-        lessons.replace(SessionId("z"), None, [build_lesson(2, project="zoo", session_id="z")])
+        lessons.replace(
+            SessionId("z"), None, None, [build_lesson(2, project="zoo", session_id="z")]
+        )
         assert lessons.version("shop") == before

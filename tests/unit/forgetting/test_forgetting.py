@@ -366,7 +366,7 @@ class TestARun:
             *build_events("s", name, doomed, start=at),
             *build_events("s", "other", RESIZED, start=at + MINUTE),
         )
-        learning = keeping.forgetting.learning
+        learning = keeping.learning
         learning.keep_up(lambda: None)
         assert "knowledge" in holding(keeping, WORDS)
         report = keeping.forget(since=at, until=at + MINUTE - 1)

@@ -29,20 +29,22 @@ def status(vectors: IndexStats | None, **waiting: int) -> IndexesStatus:
         (
             status(EMBEDDED, tool_results=776),
             (
-                "1,204 of 1,980 embedded; memories, your words, answers and segments done,"
+                "1,204 of 1,980 embedded; memories, lessons, your words, answers and segments done,"
                 " tool results left"
             ),
         ),
         (
             status(EMBEDDED, answers=1, segments=2, tool_results=3),
             (
-                "1,204 of 1,210 embedded; memories and your words done,"
+                "1,204 of 1,210 embedded; memories, lessons and your words done,"
                 " answers, segments and tool results left"
             ),
         ),
         (
-            status(EMBEDDED, memories=1, prompts=1, answers=1, segments=1, tool_results=1),
-            "1,204 of 1,209 embedded; some of each kind left",
+            status(
+                EMBEDDED, memories=1, prompts=1, answers=1, segments=1, tool_results=1, lessons=1
+            ),
+            "1,204 of 1,210 embedded; some of each kind left",
         ),
     ],
 )

@@ -15,9 +15,8 @@ from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.features.index.core import VECTORS_FOLDER
 from agent_memory.features.injections.services.injections import Injections
-from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.ports import EventRemover, Events
+from agent_memory.features.log.ports import EventRemover, Events, OutboxLearner
 from agent_memory.features.memories.adapters.journal import StoredChangeLog, StoredJournal
 from agent_memory.features.memories.adapters.memory_store import StoredUses
 from agent_memory.features.memories.model.memories import Memory
@@ -116,7 +115,7 @@ def build(context: Composition) -> None:
             segmenting=context[Segmenter],
             rollup=context[Rollup],
             eraser=context[StoredToc],
-            learning=context[Learner],
+            learners=context.contributions(OutboxLearner),
             injections=injections,
             purging=purging,
             listener=listener,

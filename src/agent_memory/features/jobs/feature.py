@@ -7,8 +7,7 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.jobs.services.jobs import Jobs, JobTasks
-from agent_memory.features.knowledge.services.learning import Learner
-from agent_memory.features.log.ports import Events, Outbox, OutboxNeed
+from agent_memory.features.log.ports import Events, Outbox, OutboxLearner, OutboxNeed
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.toc.adapters.toc_store import StoredToc
@@ -45,7 +44,7 @@ def build(context: Composition) -> None:
         outbox=context[Outbox],
         writer=context[StoredToc],
         indexes=indexes,
-        learning=context[Learner],
+        learners=context.contributions(OutboxLearner),
         on_learning_failure=_log_learning_failure,
         notes=context[NoteWriter],
         forgetting=context[Forgetting],
@@ -127,7 +126,7 @@ def build(context: Composition) -> None:
 
 
 def _log_learning_failure(exc: AgentMemoryError) -> None:
-    logger.error("knowledge.not_learned", error=str(exc))
+    logger.error("events.not_learned", error=str(exc))
 
 
 def _log_forgetting(report: ForgettingReport) -> None:

@@ -14,7 +14,7 @@ from agent_memory.features.knowledge.ports import KnowledgeStore, RemovalFinder
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learner
-from agent_memory.features.log.ports import Events, Outbox
+from agent_memory.features.log.ports import Events, Outbox, OutboxLearner
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.composition import Composition
 from agent_memory.kernel.ids import KnowledgeId
@@ -32,7 +32,16 @@ def build_core(context: Composition) -> None:
         for family in (families.FACTS, families.KNOWLEDGE):
             platform.sharing.marks.listen(family, stored.note_foreign_changes)
     context.provide(KnowledgeStore, store)
+    learner = Learner(
+        log=context[Events],
+        outbox=context[Outbox],
+        knowledge=store,
+        clock=clock,
+        owner=f"local:{_account_name()}",
+    )
+    context.contributions(OutboxLearner).append(learner)
     context.add(
+        learner,
         Facts(
             knowledge=store,
             secrets=secrets,
@@ -41,13 +50,6 @@ def build_core(context: Composition) -> None:
             find_removal=lambda fact, scope: max(
                 (find(fact, scope) for find in finders), default=0
             ),
-        ),
-        Learner(
-            log=context[Events],
-            outbox=context[Outbox],
-            knowledge=store,
-            clock=clock,
-            owner=f"local:{_account_name()}",
         ),
         Knowledge(
             episodes=RecordService(Episode, store, secrets),

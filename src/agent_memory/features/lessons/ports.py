@@ -11,7 +11,17 @@ from agent_memory.features.lessons.model.lessons import (
     LessonVerdict,
     Outcomes,
 )
+from agent_memory.features.log.model.events import Event
 from agent_memory.kernel.ids import Position, SessionId
+
+
+class LessonExtractor(Protocol):
+    """Finds what events teach."""
+
+    def extract(self, events: Sequence[Event], /) -> list[Lesson]:
+        """Return the lessons of successive events of one session. What cannot be read teaches
+        nothing. Raises WorkerClosed."""
+        ...
 
 
 class LessonStore(Protocol):
@@ -34,10 +44,16 @@ class LessonStore(Protocol):
     def set_history(self, at: Position | None, /) -> None: ...
 
     def replace(
-        self, session: SessionId, since: Position | None, lessons: Sequence[Lesson], /
+        self,
+        session: SessionId,
+        since: Position | None,
+        until: Position | None,
+        lessons: Sequence[Lesson],
+        /,
     ) -> None:
-        """Replace the lessons of a session whose telling event is at `since` or later; all of
-        them for None. One that stays keeps its outcomes, and its vectors while its words stay."""
+        """Replace the lessons of a session whose telling event is at `since` or later and before
+        `until`; None sets no limit. One that stays keeps its outcomes, and while its words stay its
+        vectors."""
         ...
 
     def list_all(self, project: str | None = None, /) -> list[KnownLesson]:

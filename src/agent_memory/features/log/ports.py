@@ -1,12 +1,13 @@
 """Ports of the event log and its outbox."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from agent_memory.features.log.model.events import Event, EventPage, SessionPosition
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.kernel.jobs import Check
 
 Admits = Callable[[Event], bool]
 
@@ -127,6 +128,22 @@ class EventRemover(Protocol):
 
 class Events(EventLog, EventFinder, Protocol):
     """The events that a caller sees."""
+
+
+class OutboxLearner(Protocol):
+    """Derives records from events, which the outbox lists."""
+
+    def cursor(self) -> int:
+        """Return the last outbox entry that was learned from; 0 if there is none."""
+        ...
+
+    def keep_up(self, check: Check, /) -> bool:
+        """Learn from all new events. Return whether some of the past are left for the next call."""
+        ...
+
+    def relearn(self, session_ids: Iterable[SessionId], /) -> None:
+        """Learn these sessions again from their events, even if none are left."""
+        ...
 
 
 class OutboxNeed(Protocol):

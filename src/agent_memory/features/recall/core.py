@@ -6,10 +6,10 @@ from agent_memory.features.index.model.queries import RecallResult, Search
 from agent_memory.features.index.ports import TermVectors
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.log.ports import Events, Outbox
+from agent_memory.features.log.ports import Events, Outbox, OutboxLearner
 from agent_memory.features.memories.adapters.memory_store import StoredUses
 from agent_memory.features.memories.ports import Memories
-from agent_memory.features.recall.ports import AnswerFilter
+from agent_memory.features.recall.ports import AnswerFilter, EmbeddingWork
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
@@ -49,6 +49,8 @@ def build_core(context: Composition) -> None:
             vectors=vectors.index,
             copies=vectors.copies,
         ),
+        learners=context.contributions(OutboxLearner),
+        works=context.contributions(EmbeddingWork),
     )
 
     def attribute(answer: RecallResult) -> RecallResult:

@@ -27,6 +27,21 @@ class TeamRecord:
     after: tuple[Event, ...] = ()
 
 
+class EmbeddingWork(Protocol):
+    """Embeds texts that are in no index, when the jobs embed. `kind` names them in the status."""
+
+    kind: str
+
+    def step(self, *, live: bool) -> bool:
+        """Embed the next few texts: only new ones if `live`. Return whether there were any. Raises
+        EmbedderFailed."""
+        ...
+
+    def count(self) -> int:
+        """Return how many records wait."""
+        ...
+
+
 class TeamRecords(Protocol):
     """The records of a team's server."""
 

@@ -7,6 +7,7 @@ from agent_memory.kernel.status import ContentsStatus, IndexesStatus
 
 _KINDS = {
     "memories": "memories",
+    "lessons": "lessons",
     "prompts": "your words",
     "answers": "answers",
     "segments": "segments",

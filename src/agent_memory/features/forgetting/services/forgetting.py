@@ -23,10 +23,9 @@ from agent_memory.features.forgetting.services.purging import (
     Purging,
 )
 from agent_memory.features.injections.services.injections import Injections
-from agent_memory.features.knowledge.services.learning import Learner
 from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
-from agent_memory.features.log.ports import EventLog, EventRemover
+from agent_memory.features.log.ports import EventLog, EventRemover, OutboxLearner
 from agent_memory.features.log.services import paging
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import NodeId
@@ -68,7 +67,7 @@ class Forgetting:
     segmenting: Segmenter
     rollup: Rollup
     eraser: TocEraser
-    learning: Learner
+    learners: Sequence[OutboxLearner]
     injections: Injections
     purging: Purging
     listener: ForgettingListener
@@ -180,7 +179,8 @@ class Forgetting:
     def _forget(self, name: str, on_progress: OnPhase) -> ForgettingReport:
         places, tally = self.plan.list_events(), _Tally()
         self._remove(places, tally, on_progress)
-        self.learning.relearn({place.session_id for place in places})
+        for learner in self.learners:
+            learner.relearn({place.session_id for place in places})
         for number, (session_id, doomed) in enumerate(groupby(places, lambda each: each[0])):
             on_progress(CONTENTS, number)
             with self.toc_lock:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.injections.services.injections import Injections
-from agent_memory.features.knowledge.services.learning import Learner
-from agent_memory.features.log.ports import EventLog, Outbox, OutboxNeed
+from agent_memory.features.log.ports import EventLog, Outbox, OutboxLearner, OutboxNeed
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.toc.ports import TocWriter
@@ -21,6 +20,8 @@ from agent_memory.kernel.errors import (
     Overloaded,
     StorageClosed,
     StorageFailed,
+    WorkerClosed,
+    WorkerFailed,
 )
 from agent_memory.kernel.jobs import OUTBOX, Check, JobScheduler, JobStatus
 from agent_memory.platform.ports import Leadership
@@ -43,7 +44,7 @@ class JobTasks:
     outbox: Outbox
     writer: TocWriter
     indexes: Indexes
-    learning: Learner
+    learners: Sequence[OutboxLearner]
     on_learning_failure: Callable[[AgentMemoryError], None]
     notes: NoteWriter
     forgetting: Forgetting
@@ -97,19 +98,20 @@ class JobTasks:
             return leads
 
     def process_outbox(self, check: Check) -> bool:
-        """Bring notes, knowledge and indexes up to date, trim the outbox, and finish a
+        """Bring notes, what is learned and indexes up to date, trim the outbox, and finish a
         forgetting that was cut off. Return whether more is waiting."""
+        more_to_learn = False
 
         def check_live() -> None:
             check()
             self.indexes.embed_ahead()
 
         def between() -> None:
+            nonlocal more_to_learn
             check_live()
             self.notes.flush(check)  # a backlog of the indexes must not hold up the notes
             with self.leadership.lead() as leads:
-                if leads:
-                    self._learn(check_live)
+                more_to_learn = leads and self._learn(check_live)
 
         try:
             between()
@@ -123,16 +125,20 @@ class JobTasks:
             if report is not None:
                 self.on_forgetting_finished(report)
         self.run_due_purge(lambda: self._purge(check))
-        return more
+        return more or more_to_learn
 
-    def _learn(self, check: Check) -> None:
-        """Learn from new events. A learning failure must not block indexing."""
-        try:
-            self.learning.keep_up(check)
-        except StorageClosed:
-            raise
-        except (StorageFailed, InvalidInput, Overloaded) as exc:
-            self.on_learning_failure(exc)
+    def _learn(self, check: Check) -> bool:
+        """Learn from new events, and return whether past ones are left. A learning failure must not
+        block indexing."""
+        more = False
+        for learner in self.learners:
+            try:
+                more |= learner.keep_up(check)
+            except (StorageClosed, WorkerClosed):
+                raise
+            except (StorageFailed, InvalidInput, Overloaded, WorkerFailed) as exc:
+                self.on_learning_failure(exc)
+        return more
 
     def count_reached(self) -> int:
         """Return the entry up to which this daemon no longer needs the outbox for itself."""
@@ -146,7 +152,8 @@ class JobTasks:
 
     def _trim(self) -> None:
         """Trim the outbox, leaving some entries for followers that reconnect."""
-        done = min(self.writer.cursor(), self.count_reached(), self.learning.cursor())
+        learned = [learner.cursor() for learner in self.learners]
+        done = min(self.writer.cursor(), self.count_reached(), *learned)
         done = min(done, self.log.watermark() - OUTBOX_RETENTION)
         slowest = self.find_slowest()
         if slowest is not None:

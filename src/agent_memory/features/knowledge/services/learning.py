@@ -19,13 +19,13 @@ from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.log.services import paging
 from agent_memory.kernel.errors import Overloaded
 from agent_memory.kernel.ids import SessionId
+from agent_memory.kernel.jobs import Check
 from agent_memory.platform.ports import Clock
 
 BATCH = 250
 TRIES = 20  # if a program changes the same records at the same time
 _PAGE = 500
 
-Check = Callable[[], None]
 Pair = tuple[SessionKnowledge, SessionKnowledge]  # before and after
 
 
@@ -43,8 +43,8 @@ class Learner:
     def cursor(self) -> int:
         return self.knowledge.cursor() or 0
 
-    def keep_up(self, check: Check) -> None:
-        """Learn from all new events."""
+    def keep_up(self, check: Check) -> bool:
+        """Learn from all new events, and in a store that predates learning from all others."""
         while True:
             check()  # it may rest: not with the lock, which forgetting waits for
             with self.lock:
@@ -53,7 +53,7 @@ class Learner:
                     cursor = self._learn_all(check)
                 entries = self.outbox.read(cursor, limit=BATCH)
                 if not entries:
-                    return
+                    return False
                 positions = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
                 self._learn_events(self.log.get_at(positions), entries[-1][0])
 

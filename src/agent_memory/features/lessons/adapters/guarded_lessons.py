@@ -45,9 +45,14 @@ class GuardedLessons:
         self._store.set_history(at)
 
     def replace(
-        self, session: SessionId, since: Position | None, lessons: Sequence[Lesson], /
+        self,
+        session: SessionId,
+        since: Position | None,
+        until: Position | None,
+        lessons: Sequence[Lesson],
+        /,
     ) -> None:
-        self._store.replace(session, since, lessons)
+        self._store.replace(session, since, until, lessons)
 
     def list_all(self, project: str | None = None, /) -> list[KnownLesson]:
         return [each for each in self._store.list_all(project) if _sees(each.lesson)]

@@ -119,10 +119,15 @@ class StoredLessons:
             rows.write(self._store, Put(families.PROGRESS, _HISTORY, codec.pack(record)))
 
     def replace(
-        self, session: SessionId, since: Position | None, lessons: Sequence[Lesson], /
+        self,
+        session: SessionId,
+        since: Position | None,
+        until: Position | None,
+        lessons: Sequence[Lesson],
+        /,
     ) -> None:
         with self._changing:
-            old = {each.id: each for each in self._read_session(session, since)}
+            old = {each.id: each for each in self._read_session(session, since, until)}
             new = {each.id: each for each in lessons}
             gone = [each for name, each in old.items() if new.get(name) != each]
             come = [each for name, each in new.items() if old.get(name) != each]
@@ -142,7 +147,7 @@ class StoredLessons:
         )
 
     def list_session(self, session: SessionId, /) -> list[Lesson]:
-        return self._read_session(session, None)
+        return self._read_session(session, None, None)
 
     def get(self, ids: Sequence[LessonId], /) -> list[KnownLesson | None]:
         found = self._store.get_many(_FAMILY, [_PLACE + name.encode() for name in ids])
@@ -254,12 +259,20 @@ class StoredLessons:
         )
         return {name: LessonVerdict(fingerprint=name, **asdict(v)) for name, v in names}
 
-    def _read_session(self, session: SessionId, since: Position | None) -> list[Lesson]:
+    def _read_session(
+        self, session: SessionId, since: Position | None, until: Position | None
+    ) -> list[Lesson]:
         prefix = _session_prefix(session)
         start = prefix if since is None else prefix + b"%013d:" % since.at_ms
-        pages = rows.iter_pages(self._store, _FAMILY, start, keys.end_of(prefix), limit=_PAGE)
+        end = keys.end_of(prefix if until is None else prefix + b"%013d:" % until.at_ms)
+        pages = rows.iter_pages(self._store, _FAMILY, start, end, limit=_PAGE)
         lessons = self._read_lessons([codec.decode_key(v) for page in pages for _, v in page])
-        return [each for each in lessons if since is None or each.position.order >= since.order]
+        return [
+            each
+            for each in lessons
+            if (since is None or each.position.order >= since.order)
+            and (until is None or each.position.order < until.order)
+        ]
 
     def _read_lessons(self, places: Sequence[Place]) -> list[Lesson]:
         return [_decode(record) for record in self._get(_LESSON, places, _LessonRecord).values()]

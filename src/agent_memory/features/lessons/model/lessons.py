@@ -108,8 +108,8 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLesson:
-    """A lesson with all that is known of it. `vectors` are those of its text and its situation;
-    none: it is not embedded yet."""
+    """A lesson with all that is known of it. `vectors` are those of its text and its situation (of
+    its text again, if it has none); none: it is not embedded yet."""
 
     lesson: Lesson
     verdict: LessonVerdict | None = None

@@ -83,10 +83,16 @@ class LessonCatalog:
             return known.lessons
         with access.lift_restrictions():
             lessons = mark_superseded(self.store.list_all(project), self.find_superseded)
-        if known is not None and known.lessons == lessons:
+        if known is not None and list(map(_drop_outcomes, known.lessons)) == list(
+            map(_drop_outcomes, lessons)
+        ):
             lessons = known.lessons
         self.loaded[project] = _LoadedLessons(version, lessons)
         return lessons
+
+
+def _drop_outcomes(known: KnownLesson) -> KnownLesson:
+    return replace(known, outcomes=Outcomes())
 
 
 def mark_superseded(

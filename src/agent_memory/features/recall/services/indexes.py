@@ -1,10 +1,12 @@
 """Keep both indexes up to date, rebuild them, and report their state."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent_memory.features.index.model.embeddings import Priority
+from agent_memory.features.log.ports import OutboxLearner
+from agent_memory.features.recall.ports import EmbeddingWork
 from agent_memory.features.recall.services.embedding import EmbeddingWriter
 from agent_memory.features.recall.services.indexing import STEP, Indexer
 from agent_memory.features.recall.services.unindexed import MOST
@@ -30,8 +32,13 @@ class _IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
+    """`learners` are waited for as the word index is: what they learn is found as well. `works` is
+    what else is embedded, before the backlog of the index."""
+
     indexing: Indexer
     embedding: EmbeddingWriter | None
+    learners: Sequence[OutboxLearner] = ()
+    works: Sequence[EmbeddingWork] = ()
     filling: threading.Lock = field(default_factory=threading.Lock)
     state: _IndexProgress = field(default_factory=_IndexProgress)
 
@@ -63,8 +70,9 @@ class Indexes:
 
     def has_backlog(self) -> bool:
         """Tell whether records of the past wait to be embedded."""
-        return self.embedding is not None and bool(
-            self.embedding.queue.list_pending(limit=1, live=False)
+        return self.embedding is not None and (
+            bool(self.embedding.queue.list_pending(limit=1, live=False))
+            or any(work.count() for work in self.works)
         )
 
     def rebuild_words(self, on_progress: OnCount) -> int:
@@ -81,7 +89,7 @@ class Indexes:
     def embed(self, on_progress: OnCount) -> None:
         """Embed everything that is queued. `on_progress` gets the number left."""
         embedding = self._embedding()
-        while embedding.step():
+        while embedding.step() or self._work(live=False):
             on_progress(embedding.queue.size())
 
     def cursor(self) -> int:
@@ -106,17 +114,20 @@ class Indexes:
         except (IndexFailed, OSError) as exc:
             trouble = trouble or str(exc)
         # Words first: a record is queued for its vectors before the word index is done with it.
-        words_waiting = self.count_waiting()
-        waiting = {} if embedding is None else embedding.queue.count()
+        words_waiting = max(self.count_waiting(), self._count_unlearned())
+        queued = {} if embedding is None else embedding.queue.count()
+        waiting = {
+            kind.name.lower(): queued[kind] for kind in reversed(Priority) if queued.get(kind)
+        }
+        if embedding is not None:
+            waiting |= {work.kind: count for work in self.works if (count := work.count())}
         return IndexesStatus(
             words=words,
             words_waiting=words_waiting,
             model="" if embedding is None else embedding.embedder.model,
             vectors=vectors,
             vectors_waiting=sum(waiting.values()),
-            waiting_by_kind={
-                kind.name.lower(): waiting[kind] for kind in reversed(Priority) if waiting.get(kind)
-            },
+            waiting_by_kind=waiting,
             doing=f"{self.state.doing}: {self.state.done:,}" if self.state.doing else "",
             trouble=trouble,
         )
@@ -161,10 +172,20 @@ class Indexes:
             )
 
     def _embed_some(self, *, live: bool) -> bool:
-        if self.embedding is None or not self.embedding.step(live=live):
+        if self.embedding is None:
+            return False
+        worked = self._work(live=live)  # first: it is little, and hooks need it
+        if not self.embedding.step(live=live) and not worked:
             return False
         self.state.trouble = ""
         return True
+
+    def _work(self, *, live: bool) -> bool:
+        return any(work.step(live=live) for work in self.works)
+
+    def _count_unlearned(self) -> int:
+        cursors = [learner.cursor() for learner in self.learners]
+        return max(0, self.indexing.log.watermark() - min(cursors)) if cursors else 0
 
     def _embedding(self) -> EmbeddingWriter:
         if self.embedding is None:
