@@ -86,6 +86,74 @@ def test_a_failure_is_recorded_once_in_a_turn(tmp_path: Path) -> None:
     assert names == ["SessionStart", "UserPromptSubmit", failed, "Stop", failed]
 
 
+USE = """
+await ask("s", "one")
+const use = async (tool, callID, result) => {
+  const call = { tool, sessionID: "s", callID, args: { command: "make" } }
+  await hooks["tool.execute.before"](call, { args: call.args })
+  await hooks["tool.execute.after"](call, result)
+  return result.output
+}
+"""
+
+
+def read_calls(folder: Path) -> list[Any]:
+    return [json.loads(line) for line in (folder / "calls").read_text().splitlines()]
+
+
+def test_what_is_said_before_and_after_a_tool_comes_with_its_result(tmp_path: Path) -> None:
+    given = run_plugin(
+        tmp_path,
+        build_command(tmp_path),
+        USE
+        + """
+        const given = [await use("bash", "c1", { output: "done" })]
+        given.push(await use("grep", "c2", { output: "found" }))
+        console.log(JSON.stringify(given))
+        """,
+    )
+    assert given == ["done\n\nanswer 3\n\nanswer 4", "found\n\nanswer 5"]
+    calls = read_calls(tmp_path)[2:]
+    assert [(call["hook_event_name"], call["tool_use_id"]) for call in calls] == [
+        ("PreToolUse", "c1"),
+        ("PostToolUse", "c1"),
+        ("PostToolUse", "c2"),
+    ]
+    assert calls[0]["tool_input"] == {"command": "make"}
+
+
+def test_a_command_with_an_exit_code_has_failed(tmp_path: Path) -> None:
+    run_plugin(
+        tmp_path,
+        build_command(tmp_path),
+        USE + 'await use("bash", "c1", { output: "no", metadata: { exit: 2 } }); console.log("1")',
+    )
+    failed = read_calls(tmp_path)[-1]
+    assert (failed["hook_event_name"], failed["error"]) == ("PostToolUseFailure", "no")
+
+
+def test_what_is_said_of_a_tool_without_a_result_comes_with_the_next_request(
+    tmp_path: Path,
+) -> None:
+    given = run_plugin(
+        tmp_path,
+        build_command(tmp_path),
+        """
+        await ask("s", "one")
+        const args = { filePath: "a.py" }
+        await hooks["tool.execute.before"]({ tool: "edit", sessionID: "s", callID: "c" }, { args })
+        const state = { status: "error", error: "no match" }
+        const part = { type: "tool", sessionID: "s", callID: "c", tool: "edit", state }
+        hooks.event({ event: { type: "message.part.updated", properties: { part } } })
+        await new Promise(setImmediate)
+        const output = { system: [] }
+        await hooks["experimental.chat.system.transform"]({ sessionID: "s" }, output)
+        console.log(JSON.stringify(output.system))
+        """,
+    )
+    assert given == ["answer 1", "answer 2", "answer 3", "answer 4"]
+
+
 def test_opencode_need_not_wait_for_the_ends_of_its_sessions(tmp_path: Path) -> None:
     gate, ended = tmp_path / "gate", tmp_path / "ended"
     os.mkfifo(gate)

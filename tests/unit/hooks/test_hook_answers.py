@@ -142,7 +142,7 @@ class TestShapes:
     @pytest.mark.parametrize("agent", sorted(Agent))
     @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUseFailure"])
     def test_around_a_tool_only_some_agents_take_it(self, event: str, agent: Agent) -> None:
-        takers = {Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT}
+        takers = {Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT, Agent.OPENCODE}
         if event == "PostToolUseFailure":
             takers |= {Agent.GEMINI}
         request = parse_sample(f"claude-code/{event}", agent)

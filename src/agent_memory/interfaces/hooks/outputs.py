@@ -22,9 +22,10 @@ NOTHING = b"\n"  # not empty: that means that the call must be spooled
 # A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
 # What only these agents take. Before a tool, an answer decides about no permission.
+_AROUND_TOOLS = frozenset({Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT, Agent.OPENCODE})
 _TAKEN_BY = {
-    HookKind.BEFORE_TOOL: frozenset({Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT}),
-    HookKind.TOOL_FAILURE: frozenset({Agent.CLAUDE_CODE, Agent.CODEX, Agent.COPILOT, Agent.GEMINI}),
+    HookKind.BEFORE_TOOL: _AROUND_TOOLS,
+    HookKind.TOOL_FAILURE: _AROUND_TOOLS | {Agent.GEMINI},
 }
 
 

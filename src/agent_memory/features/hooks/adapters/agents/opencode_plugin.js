@@ -6,6 +6,7 @@ const COMMAND = ""
 const LIMIT_MS = 10_000
 const LAST_LIMIT_MS = 2_000 // OpenCode does not wait for the handler of an event
 const MAX_SESSIONS = 500
+const BEFORE = new Set(["bash", "edit", "multiedit", "apply_patch", "patch", "write", "read"])
 const SHELL = ["-c", COMMAND]
 // Reads a call on each line, then makes the calls one after the other when nobody waits any more.
 const LATER =
@@ -68,8 +69,10 @@ export const AgentMemory = async ({ client, directory }) => {
   const find = async (id) => {
     const known = sessions.get(id)
     if (known) return known
-    const session = { id, parent: "", agent: "", context: "", related: "", answer: "", turn: "" }
+    const session = { id, parent: "", agent: "", context: "", answer: "", turn: "" }
     session.source = "startup"
+    session.related = [] // contexts for the next requests, or promises of them
+    session.before = new Map() // those of tools that run
     session.failed = new Set()
     sessions.set(id, session)
     if (sessions.size > MAX_SESSIONS) sessions.delete(sessions.keys().next().value)
@@ -95,14 +98,18 @@ export const AgentMemory = async ({ client, directory }) => {
       session.answer = ""
       if (isNew) await begin(session, session.source)
       const prompt = readPrompt(output.parts)
-      session.related = ""
+      session.related = []
+      session.before.clear()
       if (session.parent || !prompt) return // the prompt of a subagent is the call of a tool
-      session.related = await send("UserPromptSubmit", session, { prompt, prompt_id: session.turn })
+      const asked = { prompt, prompt_id: session.turn }
+      session.related.push(await send("UserPromptSubmit", session, asked))
     },
 
     "experimental.chat.system.transform": async (input, output) => {
       const session = sessions.get(input.sessionID)
-      output.system.push(...[session?.context, session?.related].filter(Boolean))
+      if (!session) return
+      const contexts = await Promise.all([session.context, ...session.related])
+      output.system.push(...contexts.filter(Boolean))
     },
 
     "experimental.text.complete": async (input, output) => {
@@ -110,15 +117,31 @@ export const AgentMemory = async ({ client, directory }) => {
       session.answer = output.text || ""
     },
 
-    "tool.execute.after": async (input, output) => {
+    // OpenCode takes no context here: it is added to the result.
+    "tool.execute.before": async (input, output) => {
+      if (!BEFORE.has(input.tool)) return
       const session = await find(input.sessionID)
-      const related = await send("PostToolUse", session, {
+      const context = await send("PreToolUse", session, {
         tool_name: input.tool,
-        tool_input: input.args,
-        tool_response: readResult(output),
+        tool_input: output.args,
         tool_use_id: input.callID,
       })
-      if (related && typeof output?.output === "string") output.output += `\n\n${related}`
+      if (context) session.before.set(input.callID, context)
+    },
+
+    "tool.execute.after": async (input, output) => {
+      const session = await find(input.sessionID)
+      const result = readResult(output)
+      const failed = output?.metadata?.exit > 0 // of a command
+      const related = await send(failed ? "PostToolUseFailure" : "PostToolUse", session, {
+        tool_name: input.tool,
+        tool_input: input.args,
+        tool_response: result,
+        ...(failed ? { error: result } : {}),
+        tool_use_id: input.callID,
+      })
+      const contexts = [takeBefore(session, input.callID), related].filter(Boolean)
+      if (typeof output?.output === "string") output.output = [output.output, ...contexts].join("\n\n")
     },
 
     "experimental.session.compacting": async (input) => {
@@ -133,12 +156,15 @@ export const AgentMemory = async ({ client, directory }) => {
         const session = await find(part.sessionID)
         if (session.failed.has(part.callID)) return
         session.failed.add(part.callID)
-        await send("PostToolUseFailure", session, {
+        const related = send("PostToolUseFailure", session, {
           tool_name: part.tool,
           tool_input: part.state.input,
           error: part.state.error,
           tool_use_id: part.callID,
         })
+        // There is no result to add to, and OpenCode does not wait for the handler of an event.
+        session.related.push(takeBefore(session, part.callID), related)
+        await related
       }
       const session = sessions.get(properties?.sessionID || properties?.info?.id)
       if (!session) return
@@ -162,6 +188,12 @@ export const AgentMemory = async ({ client, directory }) => {
 function readPrompt(parts) {
   const texts = (parts || []).filter((part) => part.type === "text" && !part.synthetic)
   return texts.map((part) => part.text).join("\n")
+}
+
+function takeBefore(session, callID) {
+  const context = session.before.get(callID)
+  session.before.delete(callID)
+  return context
 }
 
 function readResult(output) {
