@@ -27,6 +27,27 @@ class Act(Enum):
     STATE = auto()  # a measurement, such as passing tests
     CORRECTION = auto()  # of something said before
     COMPLAINT = auto()  # of a user: it does not work
+    # What tells a lesson. One of these alone says little: lessons weigh them together.
+    LASTING = auto()  # for longer than now
+    FORBIDDING = auto()
+    RESERVING = auto()  # it is not to be touched, or only in one way
+    SCOPE = auto()  # for all of a kind
+    WISH = auto()
+    CUSTOM = auto()  # what we do here
+    NECESSITY = auto()
+    CONTRAST = auto()  # this and not that
+    OBJECTION = auto()  # to what was just done
+    CHOICE = auto()  # one of several is taken
+    CONSENT = auto()
+    OPEN_CHOICE = auto()  # a question that is to be settled
+    RECAP = auto()  # what follows sums up what was settled
+    GIVING_UP = auto()
+    EXPLANATION = auto()
+    SURPRISE = auto()
+    ADMISSION = auto()  # that something said before was wrong
+    POSTPONING = auto()
+    UNDONE = auto()  # it is not done
+    PLACE = auto()  # where something is, listens or runs, and whose it is
 
 
 class Phrase(NamedTuple):
@@ -116,6 +137,188 @@ MENTIONS = {
         r"|writ(?:e|es|ten)|prefer\w*|with|via)\b.{1,80}\binstead of\b(?! \d)"
     ),
     Act.RULE: Cue(r"\b(?:prefer|preferred|from now on|must (?:not|never|always)|always use)\b"),
+    Act.LASTING: Cue(
+        r"\b(?:from now on|going forward|from here on|(?:in|for) (?:the )?future|henceforth"
+        r"|as of (?:now|today|last)|(?:every|each|any|next) time|whenever|as a rule|in general"
+        r"|generally|by default|house rule|house style|conventions?|(?:our|the|team) (?:policy"
+        r"|rule"
+        r"|standard|style|guidelines?)|in this (?:repo|repository|project|code ?base|team|package"
+        r"|house)|in our (?:repo|repository|project|code ?base|team|code)|around here|per (?:our"
+        r"|the)"
+        r" (?:\w+ )?(?:rule|policy))\b"
+        r"|(?:^|[,;:.!\u2014-] |\b(?:please|pls|and|but|also|so|you|we|should|must|to|ok|no"
+        r"|just) )"
+        r"(?:never|always)\b(?! ?(?:mind|the less|seen|heard|been|knew|thought|sure)\b)"
+        r"|\b(?:never|always)[.!]*$"
+    ),
+    Act.FORBIDDING: Cue(
+        r"(?:^|[,;:.!\u2014-] |\b(?:please|pls|and|but|also|so|ok|no|just|you|we|nobody|people) )"
+        r"(?:(?:don'?t|do not|must ?n'?t|must not|may not|should ?n'?t|should not|can'?t|cannot"
+        r"|never|no one should|let's not)(?: ever| just| even)? (?!know|think|understand|see\b"
+        r"|need"
+        r"|have\b|want|care\b|bother|remember|get\b|mind|be\b|feel|believe|like\b|wait|worry|seem"
+        r"|really|find|say\b|tell|help|work|matter|recall|mean|hear|yet|it\b|agree"
+        r"|trust this)[a-z]+"
+        r"|stop \w+ing\b|stop (?:using|doing|adding|writing|putting|making|with)"
+        r"|quit \w+ing|avoid\b|no more\b|hands off|stay (?:away|out)|keep (?:\w+ ){0,3}out of"
+        r"|not a (?:single )?(?:byte|line|word)|not even)"
+        r"|^(?:please,? |so |and |but |ok(?:ay)?,? |nope?,? )?no (?!idea|problem|worries|need"
+        r"|rush|hurry|way"
+        r"|longer|one\b|matter|doubt|luck|change|wonder|surprise)[\w-]+(?: [\w-]+){0,3}"
+        r"(?: (?:in|on|for|anywhere|please|at|outside|inside|without|then|here)\b|[.!]*$)"
+    ),
+    Act.RESERVING: Cue(
+        r"\b(?:off[- ]limits|hands off|out of bounds|leave .{1,60}\balone|(?:don't|not) touch"
+        r"|(?:is|are) (?:frozen|read-?only|sacred|generated|auto-?generated|vendored|forbidden"
+        r"|banned"
+        r"|mandatory|not allowed|not to be|taboo)|no business"
+        r"|needs? (?:an? |the )?(?:ok\b|okay|approval|sign-?off)|ask (?:me |us |\w+ )?(?:first"
+        r"|before)"
+        r"|asked (?:me |us )?first|without asking|before (?:you|u) (?:touch|change|push|merge"
+        r"|delete"
+        r"|deploy|run|edit|drop|commit)|call \w+ first"
+        r"|(?:only|nobody but) \w+ (?:may|can|is allowed))\b"
+    ),
+    Act.SCOPE: Cue(
+        r"\b(?:everywhere|anywhere|throughout|nowhere|wherever|every|each|any|everything|anything"
+        r"|across|whole|all (?!right|good|set|green|of a sudden|done|fine|day|the time)\w+"
+        r"|\w+ only|only (?:via|through|with|in|for|by|from|at|use)|nothing (?:but|else)"
+        r"|exclusively"
+        r"|ever|no matter)\b"
+    ),
+    Act.WISH: Cue(
+        r"\b(?:i(?:'d| would)(?: really| much)? (?:rather|prefer|like)|i(?: really"
+        r"| strongly)? prefer"
+        r"|i(?: really)? want|i hate|i can't stand|i (?:don't|do not|dont) (?:want|like)|i insist"
+        r"|i expect|would (?:really )?be (?:\w+ )?(?:nice|kind|great|good|helpful|better) if"
+        r"|would you mind|make sure|be careful|remember|keep in mind|note that|please)\b"
+    ),
+    Act.CUSTOM: Cue(
+        r"\b(?:we|our team|the team|everybody(?: here)?) (?:always|never|only|don't|do not|dont"
+        r"|use"
+        r"|keep|stick|write|put|run|name|prefer|require|agreed|have an? (?:rule|policy|convention)"
+        r"|no longer|stopped)\b|\b(?:like|as) (?:the|all|in the) (?:others?|rest|other \w+)\b"
+        r"|\bthe way we\b"
+    ),
+    Act.NECESSITY: Cue(
+        r"\b(?:must|has to|have to|needs? to be|(?:is|are) to be|should (?:be|go|have|use|only"
+        r"|live)"
+        r"|ought to|supposed to|belongs? (?:in|to|into|under)|goes? (?:in|into|under))\b"
+        r"|^(?:(?:ok(?:ay)?|then|so|and|but|please|pls|no|nope|just|also)[,.! ]+)*(?:use|take"
+        r"|put|keep"
+        r"|write|name|call|prefer|stick|make sure|ask|start|wrap|go through|leave|format|log"
+        r"|store)\b"
+    ),
+    Act.CONTRAST: Cue(
+        r"\b(?:instead of|rather than|in place of)\b"
+        r"|, (?:not|never|and not) (?!yet|sure|only|just|now|today|really|because|if\b"
+        r"|necessarily|that"
+        r"|so\b|as\b|bad)[\w`.@/-]+|\bnot [\w`.@/-]+ ?[,;:\u2014-]+ ?(?:but |use )?\w"
+    ),
+    Act.OBJECTION: Cue(
+        r"^(?:(?:hey|argh+|whoa|ok|oh|hm+|ugh|please|sorry|but|and)[,.! ]+)*(?:no|nope|stop|wait"
+        r"|careful"
+        r"|hold on|don't|not like (?:this|that)|never|almost)\b[,.!:\u2014 -]"
+        r"|\b(?:you|u)(?: just| again)? (?:used|edited|wrecked|broke|added|pushed|deleted"
+        r"|committed"
+        r"|changed|forgot|put|wrote|named|overwrote|touched)\b|\bthat's (?:wrong|not)\b|\bagain!"
+    ),
+    Act.CHOICE: Cue(
+        r"\bit is\b[,.! ]*(?:then)?$|\b(?:go|going|went) with|\blet'?s (?:use|go|take|do|stick"
+        r"|stay"
+        r"|keep|have|switch|move|say|drop)|\bwe(?:'ll| will|'re going to)? (?:use|go|take|keep"
+        r"|stay"
+        r"|stick|switch|move|drop|do)\b|\b(?:i )?take (?:that|the|option)|\b(?:settled?"
+        r"|decided?) (?:on"
+        r"|for|to|against|that)\b|\bstick (?:with|to)|\bstay (?:with|on)|\bswitch to"
+        r"|\b(?:kick|throw)(?:ed)? out|\bget rid of|\breplace .{1,40} (?:with|by)\b|\bso no \w+"
+        r"|\bno [\w.-]+ then\b|\bit'?s out\b|\b(?:is|are) (?:dead|gone|out|history)\b"
+        r"|\bthen\b[^.]{0,60}$|\bagreed\b|\bwe go\b|\bonly for\b|\bfor (?:all|everything|every)\b"
+    ),
+    Act.CONSENT: Cue(
+        r"^(?:(?:ok(?:ay)?|oh|ah|hm+|well|alright|and|then)[,.! ]+)*(?:yes|yep|yeah|ok(?:ay)?"
+        r"|exactly"
+        r"|right|correct|confirmed|agreed|perfect|good|great|nice|sounds (?:good|right|fair"
+        r"|fine)|fine"
+        r"|go|do (?:it|that|so)|ship it|makes sense|deal|sure|absolutely|precisely|convinced|sold"
+        r"|that's (?:it|right|the (?:rule|policy|one))|take that|lgtm|works for me|i like|that one"
+        r"|the (?:first|second|third|latter|former)|acceptable|let's do)\b"
+    ),
+    Act.OPEN_CHOICE: Cue(
+        r"\b(?:which|should we|shall we|what (?:do|would|should) (?:we|you|ppl|people|one)|what to"
+        r"|how (?:do|should|shall|would) we|decide|settle|options?|vs\.?|versus|recommend"
+        r"|alternatives?|\w+ or \w+|do we (?:want|need|use))\b"
+    ),
+    Act.RECAP: Cue(
+        r"^(?:(?:ok(?:ay)?|good|right|then|so|perfect|great|done)[,.! \u2014-]+)*(?:(?:the |a "
+        r"|to |in )?"
+        r"(?:recap|summary|short|sum(?:ming)? up|summarize)|settled|agreed|decided|final"
+        r"|so the (?:rule|policy|contract|plan|convention)|amend(?:ed|ing)|i note|noted:"
+        r"|(?:the|our) (?:rule|policy|contract|convention|decision) (?:is|now)|that settles"
+        r"|to be clear|let me (?:recap|restate|sum))\b"
+    ),
+    Act.GIVING_UP: Cue(
+        r"\b(?:gave (?:it |that |this |them )?up|giv(?:e|ing|en) (?:it |that |this )?up"
+        r"|back(?:ed|ing) (?:it|that|this|them)? ?out|rolled (?:it |that |back)|abandon(?:ed)?"
+        r"|dead[- ]end"
+        r"|(?:did|does)(?: not|n't) (?:work out|help|pan out|pay off)|no good|not worth|unusable"
+        r"|not usable|isn't usable|scrapped|drop(?:ped)? (?:the idea|it|that)|forget (?:it"
+        r"|about it|that)"
+        r"|it'?s out\b|so no \w+|no [\w.-]+ then|can'?t be worked around|don't see a (?:good )?way"
+        r"|slower than|twice as slow|(?:made|makes|got) (?:\w+ ){0,2}(?:slower|worse)|went back to"
+        r"|go back to|reverted|undid it|not (?:going )?to work|leads nowhere|led nowhere"
+        r"|waste of time)\b"
+    ),
+    Act.EXPLANATION: Cue(
+        r"\b(?:turn(?:s|ed) out|root cause|the (?:\w+ )?(?:reason|cause|culprit|catch|trick|bug"
+        r"|explanation|decisive \w+) (?:is|was|:)|reason:|found it|that'?s why|that is why"
+        r"|which is why"
+        r"|because|caused by|due to|since|as the|so the|so that|thus|therefore|hence|otherwise"
+        r"|which (?:makes|made|means)|that (?:makes|means))\b"
+    ),
+    Act.SURPRISE: Cue(
+        r"\b(?:silently|although|even though|unlike|despite|only (?:fires?|works?|applies"
+        r"|happens|in|when"
+        r"|if|a|the|at|after|on|for)|by itself|on its own|by default|automatically|no longer"
+        r"|doesn't"
+        r"|does not|don't|isn't|aren't|never|without (?:a |an |any )?(?:warning|error)"
+        r"|ignor(?:es?|ed)"
+        r"|overrid(?:es?|den)|stale|cached|has to|have to|must|needs?|wraps?|swallow(?:s|ed)?"
+        r"|differs?"
+        r"|instead of|rather than|is not|are not|wasn't|weren't|but|contrary|actually|still)\b"
+    ),
+    Act.ADMISSION: Cue(
+        r"\b(?:i was wrong|my mistake|i (?:mis\w+|had looked at the wrong)|you(?: are|'re) right"
+        r"|i stand corrected|that was wrong|correction|wrong about|i claimed)\b"
+    ),
+    Act.POSTPONING: Cue(
+        r"\b(?:not today|another day|later|after the \w+|tomorrow|next (?:week|time|sprint"
+        r"|month)|on monday"
+        r"|only note it|just note it|for now|park (?:it|that)|stop here|postpone"
+        r"|until .{1,40} (?:decid|ha[sd]"
+        r"|is|are|answer)|waits? for|waiting for|when .{1,30} is back)\b"
+    ),
+    Act.UNDONE: Cue(
+        r"\b(?:not (?:done|written|implemented|migrated|finished|tested|covered|wired|handled"
+        r"|replaced"
+        r"|deployed|started|in place|there|merged|moved|converted|translated|connected"
+        r"|updated)(?: yet)?"
+        r"|isn't(?: \w+)? (?:yet|done|finished|written|there|wired|tested|covered)|isn't[.!]?$"
+        r"|is not[.!]? yet|not yet|unused yet|yet to|have not|haven't|hasn't|has not"
+        r"|still (?:to do|to be"
+        r"|open|missing|need|needs|fails?|broken|uses?|lacks?|on the)|to ?do\b|remain(?:s|ing)?"
+        r"|left to do"
+        r"|left over|open (?:point|question|item|end)s?|(?:next|remaining) steps?|pending"
+        r"|follow-?up"
+        r"|blocked|missing|unfinished|half done|out of scope|until)\b"
+    ),
+    Act.PLACE: Cue(
+        r"\b(?:listens?|runs?|lives?|sits?|moved|hosted|reachable|stored|located|responsible"
+        r"|belongs?"
+        r"|owned?s?|owner|maintain(?:s|ed|er)|port|version|host|url|path|user(?:name)?|bucket"
+        r"|account"
+        r"|called|named|stands? for|means|is|are|was|takes?|needs?|every|limit(?:ed)?|expires?)\b"
+    ),
     Act.FINDING: Cue(
         r"\b(?:because|caused by|due to|bug (?:where|in|that)|doesn't|does not|don't|isn't|is not"
         r"|aren't|wasn't|can't|cannot|only (?:works?|accepts?|in|if|when|supports?)|requires?"
@@ -145,7 +348,8 @@ _SHORT = {
     "<ask>": r"(?:^|[,;:-] |\b(?:please|and|but|also|so|always|should|must) )",
     "<well>": r"(?:fine|well|ok|okay|good|great|nice|right|wrong|true|easy|hard|nothing)\b",
     "<do>": (
-        r"(?:use|run|write|add|prefer|keep|put|commit|push|import|create|call|check|ask|format|name"
+        r"(?:use|run|write|add|prefer|keep|put|commit|push|import|create|call|check|ask|format"
+        r"|name"
         r"|return|include|start|test|validate|log|mock|read|make|update|avoid|document|wrap|pass"
         r"|set|store|edit|modify|delete|touch|change|merge|rebase|force|skip|hardcode|hard-code"
         r"|trust|rely|assume|deploy|release|squash|sign|pin|expose|catch|raise|throw|disable"
@@ -171,7 +375,8 @@ _PHRASES = {
         (0.86, r"\bit (?:was|has been|is) (?:decided|agreed) (?:that |to )(?P<say>)"),
         (0.88, (r"\b(?:the|our|my)(?: final)? decision(?: here)? (?:is|was)(?::|,| that| to)? "
                r"(?P<say>)(?!yours|up to|not|still|pending|open|about|made|hard|unclear|whether"
-               r"|between|based|how|what|which|who|where|when|final\b|right|wrong|fine|good|bad)")),
+               r"|between|based|how|what|which|who|where|when|final\b|right|wrong|fine|good"
+               r"|bad)")),
         (0.77, r"\b<we><will> (?P<say>)go (?:with|for) "),
         (0.78, r"\b<we><be> (?P<say>)going with "),
         (0.8, r"\bwe<soon> (?P<say>)went with "),

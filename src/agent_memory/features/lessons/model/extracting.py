@@ -1,0 +1,480 @@
+"""Extracting lessons: reads the events of a session and returns what it teaches.
+
+No model is asked: sentences are weighed by what they say, failures followed to the run that passed.
+The same events give the same lessons, with the same ids.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agent_memory.features.lessons.model import (
+    commands,
+    conclusions,
+    errors,
+    failures,
+    findings,
+    names,
+    rules,
+)
+from agent_memory.features.lessons.model.lessons import (
+    MAX_NAMES,
+    MAX_SITUATION,
+    MAX_TEXT,
+    Lesson,
+    LessonKind,
+    Trust,
+    derive_lesson_id,
+)
+from agent_memory.features.lessons.model.talk import Talk, ToolRun, Turn, read_talk
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.toc.model import speech_acts
+from agent_memory.features.toc.model.act_cues import Act
+from agent_memory.kernel.text.analysis import extract_terms
+
+MAX_LESSONS = 60  # of a stretch
+_PER_TURN, _FEW = 0.3, 3  # about as many lessons as this by turn, and a few more
+_PARTS = 4  # of a conclusion that is longer than a lesson
+_SHOWN_COMMAND = 110
+_SHOWN_ERROR = 140
+_ALIKE = 0.7  # share of terms from which one lesson says what another one says
+_CLAUSES = (". ", "; ", " \u2014 ", ": ", ", ", " ")
+_LAST_TURNS = 4  # of the agent: what they leave open is open at the end
+
+
+@dataclass(slots=True, eq=False)
+class _Draft:
+    kind: LessonKind
+    text: str
+    trust: Trust
+    event: Event
+    place: int  # in the text of the event
+    at: int  # among the events
+    weight: float
+    situation: str
+    also: tuple[Event, ...] = ()
+    paths: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    avoids: tuple[str, ...] = ()
+    terms: frozenset[str] = field(default=frozenset())
+
+
+def extract(events: Sequence[Event]) -> list[Lesson]:
+    """Return the lessons of the events of one session, in the order of what tells them."""
+    talk = read_talk(events)
+    drafts = [
+        *_draft_conclusions(talk),
+        *_draft_rules(talk),
+        *_draft_failures(talk),
+        *_draft_dead_ends(talk),
+        *_draft_facts(talk),
+        *_draft_gotchas(talk),
+        *_draft_open_ends(talk),
+    ]
+    limit = min(MAX_LESSONS, _FEW + round(len(talk.turns) * _PER_TURN))
+    chosen = _choose(drafts, limit)
+    return [_build(each) for each in sorted(chosen, key=lambda each: (each.at, each.place))]
+
+
+def _choose(drafts: Sequence[_Draft], limit: int) -> list[_Draft]:
+    """Choose the weightiest, without those that say what another one says."""
+    chosen: list[_Draft] = []
+    taken: set[tuple[str, str, int]] = set()
+    for draft in sorted(drafts, key=lambda each: (-each.weight, each.at, each.place)):
+        draft.terms = frozenset(extract_terms(draft.text))
+        key = (draft.kind.value, draft.event.event_id, draft.place)
+        if len(draft.terms) < 3 or key in taken:
+            continue
+        if any(_says_same(draft, other) for other in chosen):
+            continue
+        taken.add(key)
+        chosen.append(draft)
+        if len(chosen) >= limit:
+            break
+    return chosen
+
+
+def _says_same(draft: _Draft, other: _Draft) -> bool:
+    shared = len(draft.terms & other.terms)
+    return (
+        shared >= _ALIKE * min(len(draft.terms), len(other.terms)) and abs(draft.at - other.at) < 40
+    )
+
+
+def _build(draft: _Draft) -> Lesson:
+    event = draft.event
+    about = event.metadata
+    return Lesson(
+        id=derive_lesson_id(draft.kind, event.session_id, event.event_id, draft.place),
+        kind=draft.kind,
+        text=draft.text,
+        situation=draft.situation,
+        trust=draft.trust,
+        project=about.get("project", ""),
+        session_id=event.session_id,
+        agent=about.get("agent", ""),
+        at_ms=event.at_ms,
+        events=tuple(dict.fromkeys(each.event_id for each in (event, *draft.also))),
+        paths=draft.paths[:MAX_NAMES],
+        commands=draft.commands[:MAX_NAMES],
+        errors=draft.errors[:MAX_NAMES],
+        avoids=draft.avoids[:MAX_NAMES],
+    )
+
+
+# Words
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """Cut a text where a sentence, a clause or a word ends."""
+    if len(text) <= limit:
+        return text
+    for mark in _CLAUSES:
+        end = text.rfind(mark, limit // 2, limit)
+        if end > 0:
+            return text[: end + (mark == ". ")].rstrip(" ,;:\u2014")
+    return text[:limit]
+
+
+def _split(text: str, most: int) -> list[tuple[int, str]]:
+    """Split a text into parts that fit, with the place where each begins."""
+    parts: list[tuple[int, str]] = []
+    at = 0
+    while at < len(text) and len(parts) < most:
+        part = cut(text[at : at + MAX_TEXT + 1])
+        parts.append((at, part))
+        at += max(1, len(part))
+        while at < len(text) and text[at] in " .;,:\u2014":
+            at += 1
+    return parts
+
+
+def _quote(turn: Turn, first: int, last: int) -> str:
+    return " ".join(each.text for each in turn.sentences[max(0, first) : last + 1])
+
+
+def _describe(turn: Turn | None, told: str) -> str:
+    """Return the request that led to a lesson, with the names of what it is about."""
+    if turn is None:
+        return ""
+    text = cut(turn.text, MAX_SITUATION - 100)
+    extra = [
+        name
+        for name in dict.fromkeys((*names.find_code(told), *names.find_paths(told)))
+        if name not in text
+    ]
+    return cut(f"{text} [{', '.join(extra)}]" if extra else text, MAX_SITUATION)
+
+
+def _find_request(talk: Talk, place: int) -> Turn | None:
+    """Return the request that the work at a place is about: the last one with words of its own."""
+    users = [turn for turn in talk.turns if turn.is_user and turn.place < place]
+    for turn in reversed(users):
+        if turn.size >= 5 and not speech_acts.is_go_on(turn.text):
+            return turn
+    return users[0] if users else None
+
+
+def _find_files(talk: Talk, place: int, reach: int = 4) -> list[str]:
+    """Return the files that the agent wrote just before a place."""
+    near = [run for run in talk.runs if 0 < place - run.place <= reach and run.file]
+    return [run.file for run in near if run.tool not in ("Read", "read")][-2:]
+
+
+def _find_run(talk: Talk, place: int, reach: int = 3) -> ToolRun | None:
+    """Return the last command before a place."""
+    near = [run for run in talk.runs if 0 < place - run.place <= reach and run.command]
+    return near[-1] if near else None
+
+
+# Kinds
+
+
+def _draft_rules(talk: Talk) -> Iterable[_Draft]:
+    worked = {run.place for run in talk.runs}
+    for turn in talk.turns:
+        if not turn.is_user:
+            continue
+        before = talk.find_turn(turn.place, -1)
+        after_work = turn.place - 1 in worked or before is not None
+        for first, last, weight in rules.find_rules(turn, after_work=after_work):
+            text = cut(_quote(turn, first, last))
+            is_choice = turn.sentences[first].has(Act.CHOICE) and weight < 2.6
+            files = _find_files(talk, turn.place) if _points(text) else []
+            keys = names.find_commands(text)
+            run = _find_run(talk, turn.place)
+            if run is not None:
+                ran = commands.read_commands(run.command)
+                programs = {key.partition(" ")[0] for key in keys}
+                keys = (*keys, *(key for key in ran if key.partition(" ")[0] in programs))
+            yield _Draft(
+                kind=LessonKind.DECISION if is_choice else LessonKind.RULE,
+                text=text,
+                trust=Trust.USER,
+                event=turn.event,
+                place=first,
+                at=turn.place,
+                weight=2.0 + weight,
+                situation=_describe(_find_request(talk, turn.place) or turn, text),
+                paths=names.find_paths(text, files),
+                commands=tuple(dict.fromkeys(keys)),
+                avoids=names.find_forbidden(text),
+            )
+
+
+def _points(text: str) -> bool:
+    return bool(
+        re.search(r"\b(?:that|this|the) (?:file|folder|directory|module|class|test)\b", text, re.I)
+    )
+
+
+def _draft_conclusions(talk: Talk) -> Iterable[_Draft]:
+    for each in conclusions.find_conclusions(talk):
+        turn = each.turn
+        whole = _quote(turn, each.first, each.last)
+        start = conclusions.find_start(turn, each.first)
+        whole = whole[start:]
+        if each.also and len(whole) < 160:
+            reason = cut(each.also[0].text, MAX_TEXT - len(whole) - 2)
+            whole = f"{whole} {reason}"
+        elif each.confirmed is not None and turn is not each.confirmed and not each.weight > 3.4:
+            said = each.confirmed.text
+            if each.confirmed.size >= 3 and len(said) < 80:
+                whole = f"{cut(whole, MAX_TEXT - len(said) - 4)} ({said})"
+        also = tuple(t.event for t in (each.confirmed, each.opening, *each.also) if t is not None)
+        for place, part in _split(whole, _PARTS):
+            yield _Draft(
+                kind=LessonKind.DECISION,
+                text=part,
+                trust=each.trust,
+                event=turn.event,
+                place=each.first * 1000 + place,
+                at=turn.place,
+                weight=2.0 + each.weight,
+                situation=_describe(each.opening, whole),
+                also=also,
+                paths=names.find_paths(f"{each.opening.text} {whole}"),
+                commands=names.find_commands(part),
+                avoids=names.find_forbidden(part),
+            )
+
+
+def _draft_failures(talk: Talk) -> Iterable[_Draft]:
+    for each in failures.find_failures(talk):
+        run = each.run
+        shown = _show(run.command)
+        parts = [f"`{shown}` failed: {cut(each.line, _SHOWN_ERROR)}"]
+        weight = 4.2
+        if each.passed is not None:
+            by = [f"`{_show(name)}`" for name in dict.fromkeys(each.by)]
+            parts.append(f"Mended by {' and '.join(by)}")
+        else:
+            if not _is_unresolved(talk, each.run.place):
+                continue
+            parts.append("Not resolved in that session")
+            weight = 3.0
+        text = ". ".join(parts)
+        told = each.told
+        if told is not None:
+            said = findings.find_explanation(told)
+            why = _quote(told, said[0], said[1]) if said else told.text
+            if each.passed is not None or said:
+                text = f"{text}. {why}"
+        keys = commands.read_commands(run.command)
+        yield _Draft(
+            kind=LessonKind.FAILURE,
+            text=cut(text),
+            trust=Trust.OUTPUT,
+            event=run.event,
+            place=0,
+            at=run.place,
+            weight=weight,
+            situation=_describe(_find_request(talk, run.place), shown),
+            also=tuple(e for e in (each.passed and each.passed.event, told and told.event) if e),
+            paths=names.find_paths(" ".join(each.by)),
+            commands=tuple(key for key in keys if " " in key) or keys,
+            errors=each.signatures,
+        )
+
+
+def _is_unresolved(talk: Talk, place: int) -> bool:
+    """Return whether the session ended soon after a failure, or somebody says that it stays."""
+    later = [turn for turn in talk.turns if turn.place > place]
+    return len(later) <= 3 and bool(later) and not any(t.has(Act.PROGRESS) for t in later)
+
+
+def _show(command: str) -> str:
+    return cut(" ".join(command.split()), _SHOWN_COMMAND)
+
+
+def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
+    for at, turn in enumerate(talk.turns):
+        if turn.is_user:
+            if not findings.is_verdict(turn) or at < 2:
+                continue
+            before = [t for t in talk.turns[max(0, at - 2) : at] if t.size > 3]
+            said = cut(turn.text, 110)
+            reason = before[-1] if before else turn
+            room = MAX_TEXT - len(said) - 4
+            text = cut(reason.text, room if len(before) < 2 else room * 2 // 3)
+            if len(before) > 1 and room - len(text) > 60:
+                text = f"{cut(before[0].text, room - len(text) - 2)} {text}"
+            yield _Draft(
+                kind=LessonKind.DEAD_END,
+                text=f"{said} ({text})",
+                trust=Trust.USER,
+                event=turn.event,
+                place=0,
+                at=turn.place,
+                weight=4.4,
+                situation=_describe(
+                    _find_request(talk, before[0].place if before else turn.place), text
+                ),
+                also=tuple(t.event for t in before),
+                paths=names.find_paths(text),
+                commands=_list_tried(talk, turn.place, text),
+            )
+        elif (found := findings.find_dead_end(turn)) is not None:
+            text = cut(_quote(turn, *found))
+            yield _Draft(
+                kind=LessonKind.DEAD_END,
+                text=text,
+                trust=Trust.AGENT,
+                event=turn.event,
+                place=found[0],
+                at=turn.place,
+                weight=4.0,
+                situation=_describe(_find_request(talk, turn.place), text),
+                paths=names.find_paths(text),
+                commands=_list_tried(talk, turn.place, text),
+            )
+
+
+def _list_tried(talk: Talk, place: int, text: str) -> tuple[str, ...]:
+    """Return the commands that were tried before it was given up, or that the text names."""
+    found: dict[str, None] = dict.fromkeys(names.find_commands(text))
+    for run in talk.runs:
+        if 0 < place - run.place <= 8 and run.command:
+            keys = commands.read_commands(run.command)
+            found.update((key, None) for key in keys if key.count(" ") == 1)
+    return tuple(found)[:MAX_NAMES]
+
+
+def _draft_facts(talk: Talk) -> Iterable[_Draft]:
+    for turn in talk.turns:
+        if not turn.is_user:
+            continue
+        run = _find_run(talk, turn.place, 2)
+        failed = run if run is not None and run.failed else None
+        for first, last in findings.find_facts(turn):
+            text = cut(_quote(turn, first, last))
+            before = talk.find_turn(turn.place, -1)
+            yield _Draft(
+                kind=LessonKind.FACT,
+                text=text,
+                trust=Trust.USER,
+                event=turn.event,
+                place=first,
+                at=turn.place,
+                weight=3.0 + (1.0 if failed or turn.has(Act.OBJECTION) else 0.0),
+                situation=_describe(_find_request(talk, turn.place) or before, text),
+                paths=names.find_paths(text),
+                commands=tuple(
+                    dict.fromkeys(
+                        (
+                            *names.find_commands(text),
+                            *(commands.read_commands(failed.command) if failed else ()),
+                        )
+                    )
+                ),
+                errors=errors.find_signatures(failed.output) if failed else (),
+            )
+
+
+def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
+    """Yield, of the work for each request, what was explained best, if something was found out."""
+    best: dict[int, _Draft] = {}
+    request: Turn | None = None
+    complained = False
+    for turn in talk.turns:
+        if turn.is_user:
+            if turn.size >= 5 and not speech_acts.is_go_on(turn.text):
+                request = turn
+                complained = _complains(turn)
+            continue
+        admits = any(each.has(Act.ADMISSION) for each in turn.sentences[:3])
+        worked = any(
+            run.place < turn.place and (request is None or run.place > request.place)
+            for run in talk.runs
+        )
+        if not worked and not admits and not (complained and talk.runs):
+            continue
+        found = findings.find_explanation(turn)
+        if found is None:
+            continue
+        first, last, weight = found
+        weight = min(weight, 5.0) + (1.0 if complained else 0.0) + (1.5 if admits else 0.0)
+        if weight < findings.LEAST_GOTCHA:
+            continue
+        text = cut(_quote(turn, first, last))
+        key = request.place if request else -1
+        known = best.get(key)
+        if known is not None and known.weight >= weight * 0.5 + 1.0:
+            continue
+        run = _find_run(talk, turn.place, 2)
+        best[key] = _Draft(
+            kind=LessonKind.GOTCHA,
+            text=text,
+            trust=Trust.AGENT,
+            event=turn.event,
+            place=first,
+            at=turn.place,
+            weight=weight * 0.5 + 1.0,
+            situation=_describe(request, text),
+            paths=names.find_paths(text),
+            commands=tuple(
+                dict.fromkeys(
+                    (
+                        *names.find_commands(text),
+                        *(commands.read_commands(run.command) if run and run.failed else ()),
+                    )
+                )
+            ),
+        )
+    return best.values()
+
+
+def _complains(turn: Turn) -> bool:
+    return (
+        turn.has(Act.FAILURE)
+        or turn.has(Act.COMPLAINT)
+        or bool(
+            re.search(
+                r"\b(?:wrong|why|error|bug|slow|crash|doesn't|does not|not show|miss(?:es|ing)"
+                r"|off\b|funny|weird|hangs?)",
+                turn.view,
+            )
+        )
+    )
+
+
+def _draft_open_ends(talk: Talk) -> Iterable[_Draft]:
+    said = [turn for turn in talk.turns if not turn.is_user]
+    for turn in said[-_LAST_TURNS:]:
+        later = [each for each in talk.turns if each.place > turn.place]
+        for first, last in findings.find_open_ends(turn):
+            text = cut(_quote(turn, first, last))
+            if findings.is_done_later(text, later):
+                continue
+            yield _Draft(
+                kind=LessonKind.OPEN,
+                text=text,
+                trust=Trust.AGENT,
+                event=turn.event,
+                place=first,
+                at=turn.place,
+                weight=3.4,
+                situation=_describe(_find_request(talk, turn.place), text),
+                paths=names.find_paths(text),
+            )

@@ -1,0 +1,183 @@
+"""The talk of a session as lessons read it: what was said, sentence by sentence, and what was run.
+
+What nobody said here is left out: injected context, summaries, titles, quoted and pasted text.
+In the session of a subagent another agent writes the prompts, so nobody there is the user.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agent_memory.features.lessons.model.lessons import Trust
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.model.metadata import RECALLED, get_main_session, is_description
+from agent_memory.features.toc.model.act_cues import MENTIONS, Act
+from agent_memory.kernel.text import prose
+from agent_memory.kernel.text.sentences import mask_quotations
+
+MAX_TURNS = 4_000
+_MAX_SAID = 12_000  # characters of an answer: its start and its end
+_MAX_TYPED = 3_000  # characters of a prompt; of a longer one, which was pasted, the first ones
+_HEAD = 800
+_MAX_SENTENCES = 120  # of a turn
+_MAX_SENTENCE = 1_200
+_WORD = re.compile(r"\w")
+_ASKS = re.compile(
+    r"(?:(?:ok(?:ay)?|so|and|but|also|hey|hi|hm+|then|now)[,.! ]+)*"
+    r"(?:(?:can|could|would|will|do|does|did|is|are|was|were|has|have|shall|should|may|isn't"
+    r"|aren't"
+    r"|don't|doesn't|won't) (?:you|u|we|i|it|they|he|she|this|that|there|the|our|my)\b"
+    r"|(?:what|why|how|which|who|whose|where|when)(?:'s|s)? (?!ever))",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[{};=<>|\\]|\w\(|\)\.")
+_SHELLS = re.compile(
+    r"(?:local_)?(?:bash|shell|run_shell_command|exec(?:_command)?|shell_command)", re.I
+)
+
+
+@dataclass(slots=True, eq=False)
+class Sentence:
+    """A sentence on one line. `view` is in lower case, with quotations and code masked."""
+
+    text: str
+    view: str
+
+    def has(self, act: Act) -> bool:
+        cue = MENTIONS[act]
+        return cue.is_in(self.view, self.view)
+
+    @property
+    def asks(self) -> bool:
+        return self.view.rstrip(" )*_\"'").endswith("?") or bool(_ASKS.match(self.view))
+
+    @property
+    def size(self) -> int:
+        return self.view.count(" ") + 1
+
+
+@dataclass(eq=False)
+class Turn:
+    """What a person or an agent said at once."""
+
+    event: Event
+    place: int  # among all turns and runs
+    trust: Trust
+    sentences: list[Sentence]
+    has_code: bool = False
+
+    @property
+    def is_user(self) -> bool:
+        return self.trust is Trust.USER
+
+    @cached_property
+    def text(self) -> str:
+        return " ".join(each.text for each in self.sentences)
+
+    @cached_property
+    def view(self) -> str:
+        return " ".join(each.view for each in self.sentences)
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.sentences)
+
+    def has(self, act: Act) -> bool:
+        return any(each.has(act) for each in self.sentences)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it ends with a question."""
+        return bool(self.sentences) and self.sentences[-1].asks
+
+
+@dataclass(slots=True, eq=False)
+class ToolRun:
+    """A tool that was used."""
+
+    event: Event
+    place: int
+    tool: str
+    command: str  # of a shell, else nothing
+    output: str
+    failed: bool
+    file: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Talk:
+    turns: list[Turn]
+    runs: list[ToolRun]
+
+    def find_turn(self, place: int, step: int) -> Turn | None:
+        """Return the turn before or after a place."""
+        near = [t for t in self.turns if (t.place - place) * step > 0]
+        return min(near, key=lambda turn: abs(turn.place - place), default=None)
+
+
+def read_talk(events: Sequence[Event]) -> Talk:
+    """Read the events of a session in their order."""
+    talk = Talk([], [])
+    for place, event in enumerate(events[-MAX_TURNS:]):
+        about = event.metadata
+        if is_description(event) or about.get(RECALLED):
+            continue
+        if event.type is EventType.TOOL_RESULT:
+            talk.runs.append(_read_run(event, place))
+        elif event.type is EventType.USER_MESSAGE and event.role is EventRole.USER:
+            inner = get_main_session(event.session_id) != event.session_id
+            _add_turn(talk, event, place, Trust.AGENT if inner else Trust.USER)
+        elif event.type is EventType.ASSISTANT_MESSAGE and event.role is EventRole.ASSISTANT:
+            _add_turn(talk, event, place, Trust.AGENT)
+    return talk
+
+
+def _read_run(event: Event, place: int) -> ToolRun:
+    about = event.metadata
+    tool = about.get("tool_name", "")
+    head, _, output = event.text.partition("\n")
+    is_shell = bool(_SHELLS.fullmatch(tool))
+    command = head.partition(": ")[2] if is_shell else ""
+    return ToolRun(
+        event=event,
+        place=place,
+        tool=tool,
+        command=command,
+        output=output,
+        failed=about.get("error") == "true" or about.get("outcome") == "failed",
+        file=about.get("file_path", ""),
+    )
+
+
+def _add_turn(talk: Talk, event: Event, place: int, trust: Trust) -> None:
+    text = event.text
+    if trust is Trust.USER:
+        if text.startswith(("! ", "<")):
+            text = prose.clean_text(text) if text.startswith("<") else ""
+        if len(text) > _MAX_TYPED:
+            text = text[:_HEAD]
+    elif len(text) > _MAX_SAID:
+        text = f"{text[: _MAX_SAID // 2]}\n\n{text[-_MAX_SAID // 2 :]}"
+    sentences = split_sentences(text)
+    if sentences:
+        talk.turns.append(Turn(event, place, trust, sentences, "```" in text))
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Return the sentences of prose in a text."""
+    found: list[Sentence] = []
+    for block in prose.split_blocks(prose.clean_text(text)):
+        for line in block:
+            view = mask_quotations(line)
+            for start, end in prose.split_sentences(view):
+                said = " ".join(prose.strip_markdown(line[start:end]).split())[:_MAX_SENTENCE]
+                if _WORD.search(said) and not _is_code(said):
+                    found.append(Sentence(said, mask_quotations(said).lower()))
+        if len(found) >= _MAX_SENTENCES:
+            break
+    return found[:_MAX_SENTENCES]
+
+
+def _is_code(text: str) -> bool:
+    return len(_CODE.findall(text)) * 12 > len(text)
