@@ -178,7 +178,7 @@ class TestListing:
         assert set(read) == set(uris[:-2])
         assert {each.kind for each in read.values()} == set(DocumentKind)
         assert read[ledger.memory.urn].title == "Use PostgreSQL"
-        assert read[event].text == HARBOUR[0].text
+        assert read[event].title == HARBOUR[0].text
 
 
 class TestDays:

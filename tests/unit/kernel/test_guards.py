@@ -75,6 +75,7 @@ OPEN: Mapping[str, str] = {
     "index.TermVectors": BY_KEY,
     "recall.AnswerFilter": BY_KEY,
     "recall.EmbeddingWork": JOB,
+    "recall.RecordSource": "each reads through a guard",
     "recall.TeamRecords": MACHINE,
     "memories.MemoryFeed": FEED,
     "memories.MemoryFollower": FEED,

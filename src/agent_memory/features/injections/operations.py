@@ -7,8 +7,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document
-from agent_memory.features.injections.model.injections import DayCount, LedgerEntry, LedgerScope
+from agent_memory.features.injections.model.injections import (
+    DayCount,
+    GivenText,
+    LedgerEntry,
+    LedgerScope,
+)
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.injections.services.provenance import (
     DerivedRecords,
@@ -65,8 +69,8 @@ class GivenRecord(Struct, frozen=True, kw_only=True):
     title: str
 
     @classmethod
-    def from_document(cls, uri: str, document: Document) -> "GivenRecord":
-        return cls(uri=uri, kind=document.kind.value, title=document.title or document.text)
+    def from_text(cls, uri: str, text: GivenText) -> "GivenRecord":
+        return copy_fields(cls, text, uri=uri)
 
 
 class InjectionAnswer(GivenTime, frozen=True, kw_only=True):
@@ -75,10 +79,10 @@ class InjectionAnswer(GivenTime, frozen=True, kw_only=True):
     items: list[GivenRecord]
 
     @classmethod
-    def from_records(cls, entry: LedgerEntry, records: Mapping[str, Document]) -> "InjectionAnswer":
-        items = [
-            GivenRecord.from_document(uri, records[uri]) for uri in entry.items if uri in records
-        ]
+    def from_records(
+        cls, entry: LedgerEntry, records: Mapping[str, GivenText]
+    ) -> "InjectionAnswer":
+        items = [GivenRecord.from_text(uri, records[uri]) for uri in entry.items if uri in records]
         return copy_fields(cls, entry, timestamp_ms=entry.at_ms, items=items)
 
 

@@ -4,6 +4,7 @@ from agent_memory.config import Settings
 from agent_memory.features.index.core import VectorParts
 from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
+from agent_memory.features.lessons.model import supersession
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
 from agent_memory.kernel.composition import Composition
@@ -18,5 +19,4 @@ def build_core(context: Composition) -> None:
         platform.sharing.marks.listen(families.LESSONS, stored.note_foreign_changes)
     store = GuardedLessons(stored) if context[Settings].team.enabled else stored
     context.provide(LessonStore, store)
-    # Nothing finds out yet which lessons replace others.
-    context.add(LessonCatalog(store, lambda _lessons: {}, platform.clock))
+    context.add(LessonCatalog(store, supersession.find_superseded, platform.clock))

@@ -8,6 +8,7 @@ from agent_memory.features.memories.ports import Reasoner
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.recall.ports import RecordSource
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.opening import Opening
@@ -33,6 +34,7 @@ def build(context: Composition) -> None:
             knowledge=context[KnowledgeStore],
             facts=context[Facts],
             editor=context[MemoryEditor],
+            sources=context.contributions(RecordSource),
         ),
         Reasoning(recall=recall, reasoner=reasoner, clock=context[Platform].clock),
         MemoryStatistics(

@@ -8,6 +8,7 @@ from agent_memory.features.index.model.queries import RecallResult
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.recall.model.records import OpenedRecord
 
 
 class AnswerFilter(Protocol):
@@ -27,10 +28,26 @@ class TeamRecord:
     after: tuple[Event, ...] = ()
 
 
+class RecordSource(Protocol):
+    """Reads the records of an area of URIs, such as `memory://lessons`."""
+
+    @property
+    def area(self) -> str: ...
+
+    def get(self, name: str, /) -> OpenedRecord | None:
+        """Return the record with this id."""
+        ...
+
+    def list_beginning(self, prefix: str, /, *, limit: int) -> list[OpenedRecord]:
+        """List records whose id begins so."""
+        ...
+
+
 class EmbeddingWork(Protocol):
     """Embeds texts that are in no index, when the jobs embed. `kind` names them in the status."""
 
-    kind: str
+    @property
+    def kind(self) -> str: ...
 
     def step(self, *, live: bool) -> bool:
         """Embed the next few texts: only new ones if `live`. Return whether there were any. Raises

@@ -12,6 +12,7 @@ from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.recall.model.records import OpenedRecord
 from agent_memory.features.recall.services.opening import (
     MAX_AROUND,
     Opened,
@@ -134,6 +135,8 @@ def _build_page(opened: Opened) -> _Page:
             return _session_page(opened)
         case OpenedFact():
             return _fact_page(opened)
+        case OpenedRecord():
+            return _record_page(opened)
         case _:
             assert_never(opened)
 
@@ -251,6 +254,26 @@ def _fact_page(opened: OpenedFact) -> _Page:
                 ],
             )
         ],
+    )
+
+
+def _record_page(opened: OpenedRecord) -> _Page:
+    details = {
+        name: f"{value:,}" if isinstance(value, int) else value
+        for name, value in opened.details.items()
+    }
+    return _Page(
+        title=f"{opened.kind.capitalize()} {opened.uri.rpartition('/')[2]}",
+        essential=opened.title,
+        fields=[
+            ("Time", rendering.format_with_age(opened.at_ms)),
+            ("Project", opened.project),
+            ("Session", opened.session_id),
+            *((name.replace("_", " ").capitalize(), value) for name, value in details.items()),
+            ("URI", opened.uri),
+        ],
+        text=opened.title,
+        turns=[_Turn(event, marked=True) for event in opened.words],
     )
 
 

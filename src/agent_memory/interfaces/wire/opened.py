@@ -6,6 +6,7 @@ import msgspec
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.knowledge.operations import FactAnswer, FormerAnswer
+from agent_memory.features.recall.model.records import OpenedRecord
 from agent_memory.features.recall.services.opening import (
     Opened,
     OpenedEvent,
@@ -69,6 +70,17 @@ def render_opened(opened: Opened) -> dict[str, Any]:
                 "history": msgspec.to_builtins(
                     [FormerAnswer.from_former(each) for each in opened.history]
                 ),
+            }
+        case OpenedRecord():
+            return {
+                "kind": opened.kind,
+                "uri": opened.uri,
+                "text": opened.title,
+                "timestamp_ms": opened.at_ms,
+                "project": opened.project,
+                "session_id": opened.session_id,
+                **opened.details,
+                "events": [event_json(event) for event in opened.words],
             }
         case _:
             assert_never(opened)

@@ -21,6 +21,7 @@ GRIPS = f"{SCHEME}grips"
 EVENTS = f"{SCHEME}events"
 FACTS = f"{SCHEME}facts"
 SESSIONS = f"{SCHEME}sessions"
+LESSONS = f"{SCHEME}lessons"
 SEVERAL = "several"  # the domain of a segment or grip whose summary tells of several projects
 DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)

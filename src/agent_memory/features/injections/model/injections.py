@@ -25,6 +25,14 @@ NOTHING = Injection()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenText:
+    """A record that was given: what it is, and what it says."""
+
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
     """An injection that reached its agent: when, where and which records, but no text.
 

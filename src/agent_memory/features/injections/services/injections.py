@@ -1,16 +1,17 @@
 """The ledger of injections: record what hooks gave to agents, list it, count it, forget it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 
-from agent_memory.features.index.model.documents import Document
+from agent_memory.features.index.model import documents
 from agent_memory.features.injections.model.injections import (
     KEPT,
     KEPT_DAYS,
     DayCount,
+    GivenText,
     Injection,
     LedgerEntry,
     LedgerPage,
@@ -18,6 +19,7 @@ from agent_memory.features.injections.model.injections import (
 )
 from agent_memory.features.injections.ports import Ledger
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
+from agent_memory.features.recall.ports import RecordSource
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -35,6 +37,7 @@ class Injections:
     documents: DocumentReader
     secrets: SecretsFilter
     clock: Clock
+    sources: Sequence[RecordSource] = ()  # of features above
 
     def record(
         self,
@@ -71,9 +74,9 @@ class Injections:
         more = found[limit - 1].number if len(found) > limit else None
         return LedgerPage(entries=tuple(found[:limit]), next=more)
 
-    def read_items(self, entries: Iterable[LedgerEntry]) -> dict[str, Document]:
+    def read_items(self, entries: Iterable[LedgerEntry]) -> dict[str, GivenText]:
         """Read the records that were given, by URI; without those that are forgotten."""
-        return self.documents.read_uris(uri for entry in entries for uri in entry.items)
+        return self._read({uri for entry in entries for uri in entry.items})
 
     def count_days(self, zone: tzinfo, days: int) -> list[DayCount]:
         """Count what was injected today and on the days before, in a time zone, today first."""
@@ -108,13 +111,26 @@ class Injections:
     def remove_missing(self) -> None:
         """Remove the records that no longer exist from all entries."""
         named = {item for entry in self._find(LedgerScope(), None) for item in entry.items}
-        gone = named - self.documents.read_uris(named).keys()
+        gone = named - self._read(named).keys()
         if gone:
             self.ledger.revise(
                 lambda entry: replace(
                     entry, items=tuple(item for item in entry.items if item not in gone)
                 )
             )
+
+    def _read(self, uris: AbstractSet[str]) -> dict[str, GivenText]:
+        found = {
+            uri: GivenText(kind=document.kind.value, title=document.title or document.text)
+            for uri, document in self.documents.read_uris(uris).items()
+        }
+        for source in self.sources:
+            for uri in uris:
+                area, name = documents.parse_uri(uri)
+                record = source.get(name) if area == source.area else None
+                if record is not None:
+                    found[uri] = GivenText(kind=record.kind, title=record.title)
+        return found
 
     def trim(self) -> None:
         """Remove the oldest entries: those beyond the number and the age that are kept."""

@@ -13,6 +13,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.memories import AUTO_CAPTURED, Memory, get_family
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.recall.model.records import OpenedRecord
 from agent_memory.features.recall.services.opening import (
     Opened,
     OpenedEvent,
@@ -211,6 +212,16 @@ def _trace(opened: Opened) -> RecordOrigin:
                 kind="fact",
                 title=f"{fact.key}: {fact.value}",
                 at_ms=fact.created_ms,
+            )
+        case OpenedRecord():
+            return RecordOrigin(
+                uris=(opened.uri,),
+                kind=opened.kind,
+                title=opened.title,
+                at_ms=opened.at_ms,
+                session_id=opened.session_id,
+                project=opened.project,
+                words=opened.words,
             )
         case _:
             assert_never(opened)

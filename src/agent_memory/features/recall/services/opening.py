@@ -16,6 +16,8 @@ from agent_memory.features.log.ports import EventFinder, EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEditor
+from agent_memory.features.recall.model.records import OpenedRecord
+from agent_memory.features.recall.ports import RecordSource
 from agent_memory.features.toc.model import periods, short_ids
 from agent_memory.features.toc.model.journal_entries import SessionEntry
 from agent_memory.features.toc.model.toc import Grip, TocNode
@@ -29,7 +31,7 @@ MAX_AROUND = 50
 MIN_PREFIX = 4  # characters of an id
 LISTED = 10  # records that a beginning may mean
 _AREAS = (SESSIONS, FACTS, CONTENTS, GRIPS, EVENTS)  # events last: there are many
-_KINDS = "memory, session, fact, node, grip or event"
+_KINDS = "memory, session, fact, lesson, node, grip or event"
 _SHOWN = 80  # characters of a name in a message
 _WORDS = 60  # characters of a text in a list
 _ENDS = 200  # events at each end of a session in which its prompt and its answer are looked for
@@ -109,7 +111,7 @@ class OpenedFact:
         return documents.format_uri(FACTS, self.fact.id)
 
 
-Opened = OpenedEvent | OpenedNode | OpenedGrip | OpenedSession | OpenedFact
+Opened = OpenedEvent | OpenedNode | OpenedGrip | OpenedSession | OpenedFact | OpenedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class _Session:
     first: Event
 
 
-_Record = Event | TocNode | Grip | Fact | _Session
+_Record = Event | TocNode | Grip | Fact | OpenedRecord | _Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Opening:
     knowledge: KnowledgeStore
     facts: Facts
     editor: MemoryEditor
+    sources: Sequence[RecordSource] = ()  # of features above
 
     def open(
         self,
@@ -153,7 +156,8 @@ class Opening:
             return self.editor.show(name, here, counted=counted)
         except (NotFound, InvalidInput) as exc:
             problem = exc
-        found = self._find(_AREAS, name, whole=isinstance(problem, AmbiguousName))
+        areas = [*(source.area for source in self.sources), *_AREAS]
+        found = self._find(areas, name, whole=isinstance(problem, AmbiguousName))
         if not found and (isinstance(problem, AmbiguousName) or memories.is_full_name(name)):
             raise problem
         return self._read(_choose(name, found), around)
@@ -164,7 +168,7 @@ class Opening:
         Raises NotFound, and for a beginning also AmbiguousName.
         """
         area, name = documents.parse_uri(uri)
-        found = self._find([area] if area in _AREAS else [], name, whole=whole)
+        found = self._find([area], name, whole=whole)
         return self._read(_choose(uri, found), around)
 
     def find_session(self, name: str) -> SessionId | None:
@@ -213,6 +217,8 @@ class Opening:
             case documents.CONTENTS:
                 node_id = periods.canonicalize(name)
                 found = None if node_id is None else self.toc.get_nodes([node_id])[0]
+            case _:
+                found = next((s.get(name) for s in self.sources if s.area == area), None)
         if found is not None:
             yield found
 
@@ -232,6 +238,10 @@ class Opening:
                 begin = short_ids.to_segment_prefix(prefix)
                 node_ids = self.toc.list_ids(begin, after=None, limit=most)
                 yield from filter(None, self.toc.get_nodes(node_ids))
+            case _:
+                for source in self.sources:
+                    if source.area == area:
+                        yield from source.list_beginning(prefix, limit=most)
 
     def _list_sessions(self, prefix: str) -> Iterator[_Session]:
         """Yield the sessions that begin so, without subagents of a session that also does."""
@@ -261,6 +271,8 @@ class Opening:
                 fact = self.facts.read(record.id)
                 history, _ = self.facts.history(record.id, limit=_FORMER, offset=0)
                 return OpenedFact(fact=fact, history=tuple(history))
+            case OpenedRecord():
+                return record
             case _Session():
                 return self._read_session(record.first)
 
@@ -337,6 +349,8 @@ def _describe(record: _Record) -> str:
         case Fact():
             kind, at_ms, text = "fact", record.valued_ms, f"{record.key}: {record.value}"
             uri = documents.format_uri(FACTS, record.id)
+        case OpenedRecord(kind=kind, at_ms=at_ms, title=text, uri=uri):
+            pass
         case _Session(first=first):
             kind, at_ms, text = "session", first.at_ms, first.text
             uri = documents.format_uri(SESSIONS, first.session_id)
