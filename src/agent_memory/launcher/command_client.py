@@ -71,11 +71,13 @@ CANCEL_SECONDS = 5.0  # how long a cancelled command may take to end
 
 # A hook waits this many seconds for its input, for an answer, and for the spool. A word in the
 # input selects other limits: agents allow one second at the end of a session, and ten or more for
-# other hooks.
+# other hooks. A call before a tool is not recorded: without an answer, the tool waits no longer.
 HOOK_READ_SECONDS = 2.0
 HOOK_READ_ALARMS = 50  # after the first, while more input arrives
 HOOK_SECONDS = (1.0, 3.0)
 HOOKS_OWN_SECONDS = (
+    (b'"hook_event_name":"PreToolUse"', (0.5, 0.0)),
+    (b'"hook_event_name": "PreToolUse"', (0.5, 0.0)),
     (b'"SessionEnd"', (0.5, 0.4)),
     (b'"SessionStart"', (2.0, 3.0)),
     (b'"Stop"', (2.0, 3.0)),
@@ -410,7 +412,7 @@ def run_hook(arguments: list[str]) -> int:
 
             if place is not None:
                 answer = deadline.wait(lambda: start_and_ask(place))
-        if answer is None and data:
+        if answer is None and data and spool_seconds:
             allow(spool_seconds)
             from . import hook_spool
 
