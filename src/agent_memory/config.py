@@ -515,7 +515,7 @@ class SessionStartHookSettings:
     )
     fetch_remote: bool = personal(False, "Fetch memories from the remote first.")
     context_token_budget: int = live(
-        2000,
+        700,
         "Size of the context, in tokens; agents accept at most 2,450.",
         minimum=0,
         project=LOWER,

@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from agent_memory.features.hooks.services.context_injection import (
     RELATED,
     ContextInjection,
 )
+from agent_memory.features.lessons.model.lessons import KnownLesson
+from agent_memory.features.lessons.services.moments import LessonMoments
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
@@ -31,6 +34,17 @@ OTHER = MemoryLocation(domain=Domain("project:other"), home=Home("/other/.git"))
 OWN = MemoryLocation(domain=USER, home=Home("/user.git"))
 
 
+def make_moments(*lessons: KnownLesson) -> LessonMoments:
+    """Moments with these lessons of the shop, without an embedder."""
+
+    return LessonMoments(
+        list_lessons=lambda project: lessons if project == "shop" else (),
+        embed=lambda _: None,
+        note_outcome=lambda _name, _outcome: None,
+        zone=UTC,
+    )
+
+
 class Telling:
     """Context injection with a real store, a real index, and memories."""
 
@@ -41,6 +55,7 @@ class Telling:
                 recall=parts.recall, work=RecentWork(recall=parts.recall, toc=parts.toc)
             ),
             recall=parts.recall,
+            moments=make_moments(),
         )
         self._capture = Capture(
             memories=StoredMemories(parts.store),

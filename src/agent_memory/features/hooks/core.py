@@ -17,6 +17,7 @@ from agent_memory.features.hooks.services.last_contexts import ContextKeeping, L
 from agent_memory.features.hooks.services.recording import HookRecorder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.injections.services.injections import Injections
+from agent_memory.features.lessons.services.moments import LessonMoments
 from agent_memory.features.log.ports import Events
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.services.capture import Capture
@@ -40,7 +41,9 @@ def build_core(context: Composition) -> None:
     consent = build_consent(folders.data)
     handling = HookHandling(
         recording=HookRecorder(ingest=context[Ingest], resolver=context[ProjectResolver]),
-        injection=ContextInjection(context=context[ContextBuilder], recall=recall),
+        injection=ContextInjection(
+            context=context[ContextBuilder], recall=recall, moments=context[LessonMoments]
+        ),
         injections=context[Injections],
         auto_capture=AutoCapture(log=context[Events], capture=context[Capture], recall=recall),
         remote_sync=context[RemoteSync],

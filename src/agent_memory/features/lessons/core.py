@@ -1,12 +1,19 @@
 """The lessons that hooks choose from."""
 
+from concurrent.futures import Future
+
 from agent_memory.config import Settings
 from agent_memory.features.index.core import VectorParts
+from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
 from agent_memory.features.lessons.model import supersession
+from agent_memory.features.lessons.model.lessons import LessonId
+from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
+from agent_memory.features.lessons.services.moments import LessonMoments
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.composition import Composition
 from agent_memory.platform.base import Platform
 from agent_memory.platform.store import families
@@ -19,4 +26,25 @@ def build_core(context: Composition) -> None:
         platform.sharing.marks.listen(families.LESSONS, stored.note_foreign_changes)
     store = GuardedLessons(stored) if context[Settings].team.enabled else stored
     context.provide(LessonStore, store)
-    context.add(LessonCatalog(store, supersession.find_superseded, platform.clock))
+    catalog = LessonCatalog(store, supersession.find_superseded, platform.clock)
+    search = context[Recall].vectors
+
+    def embed(prompt: str) -> Future[Vector] | None:
+        """Begin to embed a prompt, if that does not have to wait for the model to load."""
+        if search is None or search.index.is_empty:
+            return None
+        return search.threads.submit(search.embedder.embed_question, prompt)
+
+    def note_outcome(name: LessonId, outcome: LessonOutcome | None) -> None:
+        if outcome is None:
+            catalog.note_outcome(name, given=1)
+        else:
+            catalog.note_outcome(name, **{outcome.value: 1})
+
+    moments = LessonMoments(
+        list_lessons=catalog.list_lessons,
+        embed=embed,
+        note_outcome=note_outcome,
+        zone=platform.zone,
+    )
+    context.add(catalog, moments)

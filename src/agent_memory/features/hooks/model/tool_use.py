@@ -94,6 +94,10 @@ class ToolUse:
         """The tool's own name, and the common one."""
         return frozenset({self.name, _ALIASES.get(self.name, self.name)})
 
+    @property
+    def is_shell(self) -> bool:
+        return _SHELLS.search(self.name) is not None
+
     def metadata(self) -> Mapping[str, str]:
         recalled = "true" if self.is_own else ""
         return build_metadata(tool_name=self.name, file_path=self.file, **{RECALLED: recalled})
@@ -119,7 +123,7 @@ class ToolUse:
     def list_words(self) -> list[str]:
         """List the words of the question that may name a file: those of a command, or the whole
         question of another tool, such as the folder that it lists."""
-        if not _SHELLS.search(self.name):
+        if not self.is_shell:
             whole = [] if self.file or not _WORD.fullmatch(self.asked) else [self.asked]
             return list(dict.fromkeys((*whole, *self.places)))
         words = dict.fromkeys(_WORD.findall(self.asked)[:_MAX_WORDS])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     MAX_QUERY_CHARS,
@@ -20,6 +21,7 @@ from agent_memory.features.index.model.queries import (
     SearchScope,
 )
 from agent_memory.features.injections.model.injections import NOTHING, Injection
+from agent_memory.features.lessons.services.moments import LessonMoments
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.recall.model import contexts, ranking
 from agent_memory.features.recall.model.contexts import ContextRequest
@@ -31,6 +33,7 @@ RELATED = 3
 CANDIDATES = 10  # the agent waits
 MAX_SESSIONS = 500
 MAX_INJECTED = 200  # memories remembered per session; older ones may be injected again
+_WRITING = frozenset({"Edit", "Write"})
 # Names of many files and folders, which say nothing about the content.
 _COMMON = frozenset({
     "app", "cmd", "config", "core", "dist", "doc", "docs", "home", "index", "init", "internal",
@@ -87,6 +90,7 @@ class InjectionHistory:
 class ContextInjection:
     context: ContextBuilder
     recall: Recall
+    moments: LessonMoments
     history: InjectionHistory = field(default_factory=InjectionHistory)
 
     def build_for_start(
@@ -94,11 +98,41 @@ class ContextInjection:
     ) -> Injection:
         """Build the project's context for a session that starts or has lost its context."""
         self.history.forget(session)
-        request = replace(request, project=place.name, branch=place.branch)
+        request = replace(request, project=place.name, branch=place.branch, zone=self.moments.zone)
+        lessons = Injection()
+        if request.plain:
+            lessons = self.moments.build_for_start(session, place.name, request.tokens // 2)
+            request = replace(request, lead=tuple(lessons.text.splitlines()))
         context = self.context.build(request, SearchMode.BM25, counted=False)
         memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]
         self.history.take(session, memories, len(memories))
-        return Injection(text=context.text, items=context.uris)
+        return Injection(text=context.text, items=(*lessons.items, *context.uris))
+
+    def build_before_tool(self, call: HookCall, place: MemoryLocation, folder: str) -> Injection:
+        """Find what is known of what a tool is about to do."""
+        use, project, name = call.use, place.name, call.call_id
+        if use.is_own:
+            return NOTHING
+        moments = self.moments
+        if use.is_shell:
+            return moments.build_before_command(call.session, project, use.asked, name)
+        files = use.list_files()
+        if not use.names.isdisjoint(_WRITING):
+            return moments.build_before_edit(
+                call.session, project, files, use.written, folder, name
+            )
+        return moments.build_before_read(call.session, project, files, folder)
+
+    def note_result(self, call: HookCall) -> None:
+        """Learn from the result of a tool what came of what was given before."""
+        use = call.use
+        if use.is_shell:
+            failed = call.kind is HookKind.TOOL_FAILURE
+            self.moments.note_command(
+                call.session, use.asked, call.text, call.call_id, failed=failed
+            )
+        elif not use.names.isdisjoint(_WRITING):
+            self.moments.note_edit(call.session, use.written, call.call_id)
 
     def build_for_file(self, session: str, place: MemoryLocation, path: str) -> Injection:
         """Find memories about a file. One matching word of its name is enough.

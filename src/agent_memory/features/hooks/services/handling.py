@@ -181,11 +181,19 @@ class HookHandling:
         """Return the context for the agent. A failure here must not keep the call unrecorded."""
         call = task.call
         try:
+            if call.kind in (HookKind.TOOL, HookKind.TOOL_FAILURE):
+                self.injection.note_result(call)
             match call.kind:
                 case HookKind.SESSION_START:
                     return self._answer_start(task, reply)
                 case HookKind.PROMPT:
                     return self._answer_prompt(task)
+                case HookKind.BEFORE_TOOL:
+                    return self.injection.build_before_tool(call, task.place, task.caller.folder)
+                case HookKind.TOOL_FAILURE if task.options.gives(call.kind):
+                    return self.injection.moments.build_after_failure(
+                        call.session, task.place.name, call.text, call.call_id
+                    )
                 case HookKind.TOOL if task.options.is_triggered(call.use, task.caller.folder):
                     return self.injection.build_for_file(call.session, task.place, call.use.file)
                 case HookKind.COMPACTION if reply.is_simple:
@@ -213,7 +221,9 @@ class HookHandling:
             return NOTHING
         # A resumed session has its own words already; one that was compacted has lost them.
         own = task.call.session if task.call.about.get("source") == RESUMED else ""
-        request = ContextRequest(guidance=options.guidance, tokens=tokens, session=own)
+        request = ContextRequest(
+            guidance=options.guidance, tokens=tokens, session=own, plain=not reply.is_simple
+        )
         epoch = self.keeping.get_epoch()
         injection = self.injection.build_for_start(task.call.session, task.place, request)
         if reply.is_kept and not own:
@@ -236,17 +246,22 @@ class HookHandling:
             capture=options.capture_prompts,
             status=options.capture_status,
         )
-        related = NOTHING
+        helping = related = NOTHING
+        if options.gives(call.kind):
+            helping = self.injection.moments.build_for_prompt(
+                call.session, task.place.name, call.own_text
+            )
         if options.recall_for_prompts:
             related = self.injection.build_for_prompt(call.session, task.place, call.own_text)
         parts = (
             notices.render_captured(signals.captured, "captured from the prompt"),
             notices.render_suggested(signals.suggested),
+            helping.text,
             related.text,
         )
         return Injection(
             text="\n".join(filter(None, parts)),
-            items=(*(memory.urn for memory in signals.captured), *related.items),
+            items=(*(memory.urn for memory in signals.captured), *helping.items, *related.items),
         )
 
     def _capture(self, task: HookTask) -> Injection:
@@ -280,6 +295,7 @@ class HookHandling:
             project=task.place.name,
             hook=call.kind.value,
         )
+        self.injection.moments.note_given(injection.items)
 
     def _capture_session(self, task: HookTask) -> list[Memory]:
         return self.auto_capture.capture_session(

@@ -7,12 +7,14 @@ recorded again.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind, format_iso
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
 from agent_memory.features.recall.model import passages
+from agent_memory.features.toc.model import short_ids
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
@@ -66,6 +68,9 @@ class ContextRequest:
     session: str = ""  # a session whose own words the agent has already
     words: bool = False  # include events and facts: what was just said has no summary yet
     tokens: int = DEFAULT_TOKENS
+    plain: bool = False  # lines as an agent reads them; otherwise XML with URIs, for programs
+    lead: tuple[str, ...] = ()  # lines that come first in a plain one
+    zone: tzinfo = UTC
 
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MAX_TOKENS:
@@ -101,20 +106,14 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     """Render the items in order, each sentence once, as many as fit. One that is too long is
     skipped. Memories that await review have a section of their own; `to_review` is the number of
     all of them."""
-    head = [f"<{MARKER}>"]
-    head += [
-        f"  <{name}>{escape_text(value)}</{name}>"
-        for name, value in (
-            ("project", wanted.project),
-            ("branch", wanted.branch),
-            ("file", wanted.file),
-        )
-        if value
-    ]
     advice = GUIDANCE.get(wanted.guidance, ())
     if advice and to_review:
         advice = (*advice, _describe_inbox(to_review))
-    guidance = [f"  <guidance>{escape_text(each)}</guidance>" for each in advice]
+    if wanted.plain:
+        render, head, guidance = _tell_sections, _tell_head(wanted), list(map(escape_text, advice))
+    else:
+        render, head = _render_sections, _render_head(wanted)
+        guidance = [f"  <guidance>{escape_text(each)}</guidance>" for each in advice]
     foot = [f"</{MARKER}>"]
     chosen: list[ContextItem] = []
     body: list[str] = []
@@ -123,28 +122,77 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
         terms = stems(_summary(item.hit))
         if any(len(terms & known) >= SAME * len(terms | known) for known in shown_terms):
             continue
-        more = _render_sections([*chosen, item])
+        more = render([*chosen, item], wanted.zone)
         if _fits((*head, *more, *guidance, *foot), wanted):
             body = more
             chosen.append(item)
             shown_terms.append(terms)
-    if not body and (not guidance or not _fits((*head, *guidance, *foot), wanted)):
+    alone = bool(guidance or wanted.lead) and _fits((*head, *guidance, *foot), wanted)
+    if not body and not alone:
         return Context(text="", tokens=0, hits=())
     text = "\n".join((*head, *body, *guidance, *foot))
     return Context(text=text, tokens=estimate_tokens(text), hits=tuple(item.hit for item in chosen))
 
 
-def _render_sections(items: Sequence[ContextItem]) -> list[str]:
-    """Render what is settled, then what others wrote, then what awaits review."""
+def _render_head(wanted: ContextRequest) -> list[str]:
+    named = (("project", wanted.project), ("branch", wanted.branch), ("file", wanted.file))
+    lines = [f"  <{name}>{escape_text(value)}</{name}>" for name, value in named if value]
+    return [f"<{MARKER}>", *lines]
+
+
+def _tell_head(wanted: ContextRequest) -> list[str]:
+    place = f" of {escape_text(wanted.project)}" if wanted.project else ""
+    return [f"<{MARKER}>", f"From earlier sessions{place}, as information:", *wanted.lead]
+
+
+def _tell_sections(items: Sequence[ContextItem], zone: tzinfo) -> list[str]:
+    """Tell what is settled, then what others wrote, then what awaits review, a line each."""
+    lines: list[str] = []
+    for _, note, some in _split_items(items):
+        if some and note:
+            lines.append(note)
+        lines += [_tell_item(item, zone) for item in some]
+    return lines
+
+
+def _tell_item(item: ContextItem, zone: tzinfo) -> str:
+    hit = item.hit
+    document = hit.document
+    day = datetime.fromtimestamp(document.at_ms / 1000, zone).date().isoformat()
+    namespace = document.namespace if document.kind is DocumentKind.MEMORY else ""
+    what = item.label or namespace or "earlier session"
+    last = "last session, " if item.is_last else ""
+    by = f", {escape_text(hit.person[:PERSON_CHARS])}" if hit.person else ""
+    return f"- {last}{what}{by}, {day}: {escape_text(_summary(hit))} ({_name_briefly(hit)})"
+
+
+def _name_briefly(hit: Hit) -> str:
+    """Return the shortest name that opens a hit for sure."""
+    if hit.document.kind is DocumentKind.MEMORY:  # subcog://DOMAIN/NAMESPACE/DIGEST:0
+        return ":".join(hit.document.id.rsplit("/", 2)[-2:])
+    return short_ids.abbreviate(hit.grip_id or hit.document.id)
+
+
+def _split_items(
+    items: Sequence[ContextItem],
+) -> tuple[tuple[str, str, list[ContextItem]], ...]:
+    """Return what is settled, what others wrote and what awaits review, each with its element and
+    a note about it."""
     pending = [item for item in items if is_pending(item.hit)]
     theirs = [item for item in items if item.hit.person and not is_pending(item.hit)]
     settled = [item for item in items if not item.hit.person and not is_pending(item.hit)]
-    lines: list[str] = []
-    for name, note, some in (
+    return (
         ("resources", "", settled),
         ("from_colleagues", FROM_OTHERS, theirs),
         ("awaiting_review", UNCONFIRMED, pending),
-    ):
+    )
+
+
+def _render_sections(items: Sequence[ContextItem], zone: tzinfo) -> list[str]:
+    """Render what is settled, then what others wrote, then what awaits review."""
+    del zone  # times have their own
+    lines: list[str] = []
+    for name, note, some in _split_items(items):
         if some:
             shown = f" note={quote_attribute(note)}" if note else ""
             body = [line for item in some for line in _resource(item)]

@@ -1,0 +1,188 @@
+"""What a command, an edit or an error has to do with lessons: looked up, not searched."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from agent_memory.features.lessons.model.commands import read_commands
+from agent_memory.features.lessons.model.errors import find_signatures
+from agent_memory.features.lessons.model.gate import RatedLesson
+from agent_memory.features.lessons.model.lessons import KnownLesson, Lesson, LessonKind, Trust
+from agent_memory.kernel.text import terms
+
+MAX_WRITTEN = 8_000  # characters of an edit are read
+_DEEPEST = 12  # folders of a path
+_ALIKE = 0.6  # share of the words of two commands that are the same one
+# By how a lesson names a file: itself, a folder that it is in, or another file of its folder.
+_EDITED = {"=": 0.95, "<": 0.9, "~": 0.62}
+_READ = {"=": 0.9, "<": 0.7, "~": 0.0}
+_FORBIDDEN, _SAME_COMMAND, _NAMED_COMMAND = 0.97, 0.95, 0.9
+_SAME_ERROR = 0.98
+THRESHOLD = 0.6
+_NOT_ABOUT_COMMANDS = frozenset({LessonKind.DECISION, LessonKind.OPEN})
+_NOT_ABOUT_FILES = frozenset({LessonKind.FAILURE, LessonKind.OPEN})
+_KINDS = (
+    LessonKind.RULE,
+    LessonKind.FAILURE,
+    LessonKind.GOTCHA,
+    LessonKind.DECISION,
+    LessonKind.FACT,
+    LessonKind.DEAD_END,
+    LessonKind.OPEN,
+)
+
+
+@dataclass(slots=True)
+class ToolGate:
+    """The lessons that agents may be given, by what they are about."""
+
+    lessons: Sequence[KnownLesson]
+    by_command: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_error: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_forbidden: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_path: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def rate_command(self, command: str) -> list[RatedLesson]:
+        """Return the lessons about a shell command that is about to run, the surest first."""
+        found: dict[int, float] = {}
+        keys = read_commands(command)
+        for key in keys:
+            for place in self.by_command.get(key, ()):
+                _keep_best(found, place, self._rate_key(place, key, keys))
+        _merge(found, self._find_forbidden(command))
+        return self._order(found)
+
+    def rate_edit(self, files: Sequence[str], written: str, folder: str) -> list[RatedLesson]:
+        """Return the lessons about files that are about to be written, and about what is written
+        there."""
+        found = self._find_by_paths(files, folder, _EDITED)
+        _merge(found, self._find_forbidden(written))
+        return self._order(found)
+
+    def rate_files(self, files: Sequence[str], folder: str) -> list[RatedLesson]:
+        """Return the lessons about files that are about to be read."""
+        return self._order(self._find_by_paths(files, folder, _READ))
+
+    def rate_failure(self, output: str) -> list[RatedLesson]:
+        """Return what is known of the error of a command that failed."""
+        found: dict[int, float] = {}
+        for signature in find_signatures(output):
+            for place in self.by_error.get(signature, ()):
+                _keep_best(found, place, _SAME_ERROR)
+        return self._order(found)
+
+    def _rate_key(self, place: int, key: str, keys: Sequence[str]) -> float:
+        known = self.lessons[place].lesson
+        if known.kind in _NOT_ABOUT_COMMANDS:
+            return 0.0
+        if known.kind is LessonKind.RULE:
+            # A rule that names a program alone, such as git, is about some of what it does.
+            return _NAMED_COMMAND if " " in key or key == known.commands[0] else 0.0
+        return _SAME_COMMAND * compare_commands(known, keys)
+
+    def _find_forbidden(self, text: str) -> dict[int, float]:
+        if not self.by_forbidden:
+            return {}
+        return {
+            place: _FORBIDDEN
+            for word in find_words(text)
+            for place in self.by_forbidden.get(word, ())
+        }
+
+    def _find_by_paths(
+        self, files: Sequence[str], folder: str, ratings: Mapping[str, float]
+    ) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for name in dict.fromkeys(
+            name for file in files for name in _list_names(_make_relative(file, folder))
+        ):
+            for place in self.by_path.get(name, ()):
+                if self.lessons[place].lesson.kind not in _NOT_ABOUT_FILES:
+                    _keep_best(found, place, ratings[name[0]])
+        return found
+
+    def _order(self, found: Mapping[int, float]) -> list[RatedLesson]:
+        """Return what is sure enough: the surest first, then by kind, then the newest."""
+        rated = [
+            RatedLesson(self.lessons[place], score)
+            for place, score in found.items()
+            if score >= THRESHOLD
+        ]
+        return sorted(
+            rated,
+            key=lambda each: (
+                -each.score,
+                -each.known.lesson.trust,
+                _KINDS.index(each.known.lesson.kind),
+                -each.known.lesson.at_ms,
+            ),
+        )
+
+
+def build_tool_gate(lessons: Sequence[KnownLesson]) -> ToolGate:
+    gate = ToolGate(lessons=[known for known in lessons if known.is_active])
+    for place, known in enumerate(gate.lessons):
+        lesson = known.lesson
+        for command in lesson.commands:
+            gate.by_command[command].append(place)
+        for error in lesson.errors:
+            gate.by_error[error].append(place)
+        for word in lesson.avoids:
+            for stem in find_words(word):
+                gate.by_forbidden[stem].append(place)
+        for path in lesson.paths:
+            _add_path(gate.by_path, path.strip("/").casefold(), place, lesson)
+    return gate
+
+
+def _add_path(by_path: dict[str, list[int]], path: str, place: int, lesson: Lesson) -> None:
+    by_path[f"={path}"].append(place)
+    by_path[f"<{path}"].append(place)
+    folder, _, name = path.rpartition("/")
+    # A rule that was set at one file, such as "tabs, always", is about those beside it too.
+    if folder and "." in name and lesson.kind is LessonKind.RULE and lesson.trust is Trust.USER:
+        by_path[f"~{folder}"].append(place)
+
+
+def _list_names(file: str) -> Iterator[str]:
+    """Yield the names that a lesson may have for a file, each with how it names it."""
+    path = PurePosixPath(file)
+    yield f"={file}"
+    if path.name != file:
+        yield f"={path.name}"
+    for folder in path.parents[:_DEEPEST]:
+        if folder.name:
+            yield f"<{folder}"
+            if str(folder) != folder.name:
+                yield f"<{folder.name}"
+    yield f"~{path.parent}"
+
+
+def _make_relative(file: str, folder: str) -> str:
+    """Return a path below the project's folder, as sessions name it."""
+    root = folder.rstrip("/") + "/"
+    return file.removeprefix(root).strip("/").casefold()
+
+
+def compare_commands(lesson: Lesson, keys: Sequence[str]) -> float:
+    """Return how alike a command is to that of a lesson, from 0 to 1; 0 if it is another one."""
+    own = set(max(lesson.commands, key=len, default="").split())
+    alike = (len(own & words) / len(own | words) for words in map(set, map(str.split, keys)))
+    best = max(alike, default=0.0)
+    return best if best >= _ALIKE else 0.0
+
+
+def find_words(text: str) -> frozenset[str]:
+    """Return the stems of the words of a text."""
+    tokens = terms.tokenize(text[:MAX_WRITTEN])
+    return frozenset(term.stem for token in tokens for term in terms.to_terms(token))
+
+
+def _merge(found: dict[int, float], more: Mapping[int, float]) -> None:
+    for place, score in more.items():
+        _keep_best(found, place, score)
+
+
+def _keep_best(found: dict[int, float], place: int, score: float) -> None:
+    found[place] = max(score, found.get(place, 0.0))

@@ -1,0 +1,256 @@
+"""Moments: which lessons an agent is given when a session starts, with a prompt, before a tool
+runs and after one failed. At the moment, or not at all; each once per session and moment."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from enum import StrEnum
+
+from agent_memory.features.index.model.documents import LESSONS, format_uri, parse_uri
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.injections.model.injections import NOTHING, Injection
+from agent_memory.features.lessons.model import telling
+from agent_memory.features.lessons.model.gate import PromptGate, RatedLesson, build_gate
+from agent_memory.features.lessons.model.lessons import (
+    KnownLesson,
+    Lesson,
+    LessonId,
+    LessonKind,
+    Trust,
+)
+from agent_memory.features.lessons.model.outcomes import (
+    LessonOutcome,
+    judge_command,
+    judge_edit,
+)
+from agent_memory.features.lessons.model.tool_gate import ToolGate, build_tool_gate
+from agent_memory.features.log.model.metadata import get_main_session
+from agent_memory.kernel.errors import EmbedderFailed
+
+PROMPT_TOKENS = 250
+TOOL_TOKENS = 100
+MOST_GIVEN = 3
+MOST_RULES, MOST_OPEN = 8, 5
+EMBEDDING_SECONDS = 0.3  # after that, words alone: the agent waits
+MAX_SESSIONS = 500
+MAX_GATES = 50  # of projects
+
+ListLessons = Callable[[str], tuple[KnownLesson, ...]]  # of a project; the same until one changes
+NoteOutcome = Callable[[LessonId, LessonOutcome | None], None]  # None: it was given
+Embed = Callable[[str], "Future[Vector] | None"]
+
+
+class Moment(StrEnum):
+    START = "start"
+    PROMPT = "prompt"
+    TOOL = "tool"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class _Gates:
+    """What is derived from the lessons of a project."""
+
+    lessons: tuple[KnownLesson, ...]
+    prompts: PromptGate
+    tools: ToolGate
+
+
+class GivenLessons:
+    """Which lessons each session was given, at which moment, and of which it is not known yet
+    what came of them."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, set[tuple[Moment, LessonId]]] = OrderedDict()
+        self._unjudged: dict[str, dict[LessonId, tuple[KnownLesson, str]]] = {}
+        self._lock = threading.Lock()
+
+    def list_new(
+        self, session: str, moment: Moment, rated: Iterable[RatedLesson]
+    ) -> list[RatedLesson]:
+        with self._lock:
+            known = self._sessions.get(session, set())
+            return [each for each in rated if (moment, each.known.lesson.id) not in known]
+
+    def add(
+        self, session: str, moment: Moment, lessons: Iterable[KnownLesson], call: str = ""
+    ) -> None:
+        """Note that lessons are given, with the id of the tool call that they are given for."""
+        with self._lock:
+            known = self._sessions.setdefault(session, set())
+            self._sessions.move_to_end(session)
+            for each in lessons:
+                known.add((moment, each.lesson.id))
+                self._unjudged.setdefault(session, {})[each.lesson.id] = each, call
+            if len(self._sessions) > MAX_SESSIONS:
+                oldest, _ = self._sessions.popitem(last=False)
+                self._unjudged.pop(oldest, None)
+
+    def judge(
+        self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
+    ) -> list[tuple[LessonId, LessonOutcome]]:
+        """Judge by a call what came of what the session was given before, each once. The call
+        that a lesson was given for had begun already, and says nothing."""
+        with self._lock:
+            unjudged = self._unjudged.get(session)
+            if not unjudged:
+                return []
+            judged = [
+                (name, outcome)
+                for name, (known, given_for) in unjudged.items()
+                if (not call or given_for != call) and (outcome := rule(known.lesson)) is not None
+            ]
+            for name, _ in judged:
+                del unjudged[name]
+            return judged
+
+    def forget(self, session: str) -> None:
+        """Forget a session that has lost its context: it may be given all of them again."""
+        with self._lock:
+            self._sessions.pop(session, None)
+            self._unjudged.pop(session, None)
+
+
+@dataclass(frozen=True, slots=True)
+class LessonMoments:
+    list_lessons: ListLessons
+    embed: Embed  # returns None while no model is loaded
+    note_outcome: NoteOutcome
+    zone: tzinfo
+    given: GivenLessons = field(default_factory=GivenLessons)
+    _gates: "OrderedDict[str, _Gates]" = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def build_for_start(self, session: str, project: str, tokens: int) -> Injection:
+        """Return lines with the rules of a project, and what is open or failed without a fix."""
+        self.given.forget(session)
+        gates = self._get_gates(project)
+        active = [known for known in reversed(gates.tools.lessons) if not _is_own(known, session)]
+        chosen = [
+            *_choose(active, LessonKind.RULE, MOST_RULES, Trust.USER),
+            *_choose(active, LessonKind.OPEN, MOST_OPEN, Trust.AGENT),
+        ]
+        lines, told = telling.tell_lines(chosen, self.zone, most=len(chosen), tokens=tokens)
+        self.given.add(session, Moment.START, told)
+        return _build_injection("\n".join(lines), told)
+
+    def build_for_prompt(self, session: str, project: str, prompt: str) -> Injection:
+        """Return the lessons that help with a prompt."""
+        gate = self._get_gates(project).prompts
+        if not gate.lessons:
+            return NOTHING
+        rated = gate.rate(prompt, self._embed(prompt))
+        return self._give(session, Moment.PROMPT, rated, PROMPT_TOKENS)
+
+    def build_before_command(
+        self, session: str, project: str, command: str, call: str = ""
+    ) -> Injection:
+        """Return what is known of a command that is about to run."""
+        rated = self._get_gates(project).tools.rate_command(command)
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, call)
+
+    def build_before_edit(
+        self,
+        session: str,
+        project: str,
+        files: Sequence[str],
+        written: str,
+        folder: str,
+        call: str = "",
+    ) -> Injection:
+        """Return what is known of files that are about to be changed, or of what comes into
+        them."""
+        rated = self._get_gates(project).tools.rate_edit(files, written, folder)
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, call)
+
+    def build_before_read(
+        self, session: str, project: str, files: Sequence[str], folder: str
+    ) -> Injection:
+        rated = self._get_gates(project).tools.rate_files(files, folder)
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS)
+
+    def build_after_failure(
+        self, session: str, project: str, output: str, call: str = ""
+    ) -> Injection:
+        """Return how the error of a command that failed was mended before."""
+        rated = self._get_gates(project).tools.rate_failure(output)
+        return self._give(session, Moment.FAILURE, rated, PROMPT_TOKENS, call)
+
+    def note_command(
+        self, session: str, command: str, output: str, call: str = "", *, failed: bool
+    ) -> None:
+        """Learn from a command that has run what came of what was given before it."""
+        self._judge(
+            session, call, lambda lesson: judge_command(lesson, command, output, failed=failed)
+        )
+
+    def note_edit(self, session: str, written: str, call: str = "") -> None:
+        """Learn from an edit what came of what was given before it."""
+        self._judge(session, call, lambda lesson: judge_edit(lesson, written))
+
+    def note_given(self, uris: Iterable[str]) -> None:
+        """Count what has reached an agent."""
+        for uri in uris:
+            area, name = parse_uri(uri)
+            if area == LESSONS:
+                self.note_outcome(LessonId(name), None)
+
+    def _judge(
+        self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
+    ) -> None:
+        for name, outcome in self.given.judge(session, call, rule):
+            self.note_outcome(name, outcome)
+
+    def _give(
+        self,
+        session: str,
+        moment: Moment,
+        rated: Sequence[RatedLesson],
+        tokens: int,
+        call: str = "",
+    ) -> Injection:
+        others = [each for each in rated if not _is_own(each.known, session)]
+        new = self.given.list_new(session, moment, others)
+        text, told = telling.tell(
+            [each.known for each in new], self.zone, most=MOST_GIVEN, tokens=tokens
+        )
+        self.given.add(session, moment, told, call)
+        return _build_injection(text, told)
+
+    def _embed(self, prompt: str) -> Vector | None:
+        embedding = self.embed(prompt)
+        try:
+            return None if embedding is None else embedding.result(EMBEDDING_SECONDS)
+        except (NotYet, EmbedderFailed):
+            return None
+
+    def _get_gates(self, project: str) -> _Gates:
+        lessons = self.list_lessons(project)
+        with self._lock:
+            known = self._gates.get(project)
+            if known is None or known.lessons is not lessons:
+                known = _Gates(lessons, build_gate(lessons), build_tool_gate(lessons))
+                self._gates[project] = known
+                if len(self._gates) > MAX_GATES:
+                    self._gates.popitem(last=False)
+            return known
+
+
+def _build_injection(text: str, told: Iterable[KnownLesson]) -> Injection:
+    return Injection(text=text, items=tuple(format_uri(LESSONS, each.lesson.id) for each in told))
+
+
+def _is_own(known: KnownLesson, session: str) -> bool:
+    """Return whether a session, or one of its agents, said it itself."""
+    return get_main_session(known.lesson.session_id) == get_main_session(session)
+
+
+def _choose(
+    active: Iterable[KnownLesson], kind: LessonKind, most: int, least: Trust
+) -> list[KnownLesson]:
+    found = [known for known in active if known.lesson.kind is kind and known.lesson.trust >= least]
+    return found[:most]

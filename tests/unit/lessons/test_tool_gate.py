@@ -1,0 +1,113 @@
+"""What a command, an edit or an error has to do with lessons."""
+
+import pytest
+
+from agent_memory.features.lessons.model.commands import read_commands
+from agent_memory.features.lessons.model.errors import find_signatures
+from agent_memory.features.lessons.model.lessons import LessonKind, Trust
+from agent_memory.features.lessons.model.outcomes import (
+    LessonOutcome,
+    judge_command,
+    judge_edit,
+)
+from agent_memory.features.lessons.model.tool_gate import build_tool_gate
+from tests.unit.lessons.make_lessons import make_lesson
+
+ERROR = "fatal: could not read from the remote depot\n"
+FAILURE = make_lesson(
+    "`make stamps` failed: could not read from the remote depot; `vpn up` mended it",
+    LessonKind.FAILURE,
+    trust=Trust.OUTPUT,
+    commands=read_commands("make stamps --all"),
+    errors=find_signatures(ERROR),
+)
+NO_FORCE = make_lesson("never force-push the release branch", commands=("git push",))
+NO_MOMENT = make_lesson("use date-fns, not moment", avoids=("moment",))
+TABS = make_lesson("no, tabs. always tabs", paths=("viewer/dialogs/about.py",))
+DRAWINGS = make_lesson("leave everything under drawings/ alone", paths=("drawings/",))
+ALL = (FAILURE, NO_FORCE, NO_MOMENT, TABS, DRAWINGS)
+
+
+def texts(found: list) -> list[str]:  # type: ignore[type-arg]
+    return [each.known.text for each in found]
+
+
+class TestCommands:
+    @pytest.mark.parametrize("command", ["make stamps", "cd /w && make stamps --quick"])
+    def test_one_that_failed_before(self, command: str) -> None:
+        assert texts(build_tool_gate(ALL).rate_command(command)) == [FAILURE.text]
+
+    @pytest.mark.parametrize("command", ["make", "make labels", "git status", "ls", ""])
+    def test_another_one(self, command: str) -> None:
+        assert build_tool_gate(ALL).rate_command(command) == []
+
+    def test_one_that_a_rule_names(self) -> None:
+        found = build_tool_gate(ALL).rate_command("git push -f origin release")
+        assert texts(found) == [NO_FORCE.text]
+
+    def test_a_forbidden_word(self) -> None:
+        assert texts(build_tool_gate(ALL).rate_command("npm add moment")) == [NO_MOMENT.text]
+
+    def test_decisions_are_not_about_commands(self) -> None:
+        decided = make_lesson("push by hand", LessonKind.DECISION, commands=("git push",))
+        assert build_tool_gate([decided]).rate_command("git push") == []
+
+
+class TestEdits:
+    def test_a_file_in_a_folder_that_a_rule_names(self) -> None:
+        found = build_tool_gate(ALL).rate_edit(["/w/drawings/bay/roof.dxf"], "", "/w")
+        assert texts(found) == [DRAWINGS.text]
+
+    def test_a_file_beside_that_where_a_rule_was_set(self) -> None:
+        found = build_tool_gate(ALL).rate_edit(["/w/viewer/dialogs/export.py"], "", "/w")
+        assert texts(found) == [TABS.text]
+
+    def test_what_an_agent_said_is_not_about_files_beside(self) -> None:
+        found = make_lesson("tabs here", trust=Trust.AGENT, paths=("viewer/dialogs/about.py",))
+        gate = build_tool_gate([found])
+        assert gate.rate_edit(["/w/viewer/dialogs/export.py"], "", "/w") == []
+
+    def test_what_is_written(self) -> None:
+        found = build_tool_gate(ALL).rate_edit(["/w/a.ts"], 'import moment from "moment"', "/w")
+        assert texts(found) == [NO_MOMENT.text]
+
+    def test_to_read_a_file_beside_says_nothing(self) -> None:
+        gate = build_tool_gate(ALL)
+        assert gate.rate_files(["/w/viewer/dialogs/export.py"], "/w") == []
+        assert texts(gate.rate_files(["/w/viewer/dialogs/about.py"], "/w")) == [TABS.text]
+
+    def test_another_file(self) -> None:
+        assert build_tool_gate(ALL).rate_edit(["/w/main.py"], "a = 1", "/w") == []
+
+
+class TestFailures:
+    def test_the_same_error_of_another_command(self) -> None:
+        assert texts(build_tool_gate(ALL).rate_failure(f"running\n{ERROR}")) == [FAILURE.text]
+
+    def test_another_error(self) -> None:
+        assert build_tool_gate(ALL).rate_failure("fatal: the disk is not there") == []
+
+
+def test_what_was_replaced_is_not_given() -> None:
+    old = make_lesson("push on Fridays", commands=("git push",), superseded_by="new")
+    assert build_tool_gate([old]).rate_command("git push") == []
+
+
+class TestOutcomes:
+    def test_a_command_that_passes_now(self) -> None:
+        outcome = judge_command(FAILURE.lesson, "make stamps", "done", failed=False)
+        assert outcome is LessonOutcome.HEEDED
+
+    def test_the_same_failure_again(self) -> None:
+        outcome = judge_command(FAILURE.lesson, "make labels", ERROR, failed=True)
+        assert outcome is LessonOutcome.REPEATED
+
+    def test_another_command_says_nothing(self) -> None:
+        assert judge_command(FAILURE.lesson, "ls", "a b", failed=False) is None
+        assert judge_command(FAILURE.lesson, "ls", "no such file", failed=True) is None
+
+    def test_an_edit_with_and_without_what_a_rule_forbids(self) -> None:
+        bad, good = 'import moment from "moment"', 'import { format } from "date-fns"'
+        assert judge_edit(NO_MOMENT.lesson, bad) is LessonOutcome.REPEATED
+        assert judge_edit(NO_MOMENT.lesson, good) is LessonOutcome.HEEDED
+        assert judge_edit(TABS.lesson, good) is None
