@@ -48,6 +48,19 @@ class TestCommands:
     def test_a_forbidden_word(self) -> None:
         assert texts(build_tool_gate(ALL).rate_command("npm add moment")) == [NO_MOMENT.text]
 
+    def test_all_words_of_what_is_forbidden(self) -> None:
+        rule = make_lesson("no night shifts, they are too dear", avoids=("night shift",))
+        gate = build_tool_gate([rule])
+        assert gate.rate_command("plan --night") == []
+        assert texts(gate.rate_command("plan --shift night")) == [rule.text]
+
+    def test_a_name_that_few_lessons_have(self) -> None:
+        moved = make_lesson("depot-north.example is gone, it is depot-2 now", LessonKind.FACT)
+        found = build_tool_gate([moved]).rate_command("curl -s http://depot-north.example/x")
+        assert texts(found) == [moved.text]
+        many = [make_lesson(f"depot-north.example has gate {n}", LessonKind.FACT) for n in range(9)]
+        assert build_tool_gate(many).rate_command("curl http://depot-north.example/x") == []
+
     def test_decisions_are_not_about_commands(self) -> None:
         decided = make_lesson("push by hand", LessonKind.DECISION, commands=("git push",))
         assert build_tool_gate([decided]).rate_command("git push") == []
@@ -66,6 +79,11 @@ class TestEdits:
         found = make_lesson("tabs here", trust=Trust.AGENT, paths=("viewer/dialogs/about.py",))
         gate = build_tool_gate([found])
         assert gate.rate_edit(["/w/viewer/dialogs/export.py"], "", "/w") == []
+
+    def test_a_folder_with_a_name_of_its_own(self) -> None:
+        frozen = make_lesson("till-legacy is frozen until the audit is over")
+        found = build_tool_gate([frozen]).rate_edit(["/w/apps/till-legacy/a.js"], "", "/w")
+        assert texts(found) == [frozen.text]
 
     def test_what_is_written(self) -> None:
         found = build_tool_gate(ALL).rate_edit(["/w/a.ts"], 'import moment from "moment"', "/w")

@@ -1,7 +1,8 @@
 """What a command, an edit or an error has to do with lessons: looked up, not searched."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -17,10 +18,53 @@ _ALIKE = 0.6  # share of the words of two commands that are the same one
 # By how a lesson names a file: itself, a folder that it is in, or another file of its folder.
 _EDITED = {"=": 0.95, "<": 0.9, "~": 0.62}
 _READ = {"=": 0.9, "<": 0.7, "~": 0.0}
-_FORBIDDEN, _SAME_COMMAND, _NAMED_COMMAND = 0.97, 0.95, 0.9
+_SAME_COMMAND, _FORBIDDEN, _NAMED_COMMAND, _NAMED = 0.97, 0.95, 0.9, 0.7
 _SAME_ERROR = 0.98
 THRESHOLD = 0.6
+_FEW = 3  # lessons with the same name: of a name in more, it does not tell which one helps
+# A name by its form: staging.shop.example, checkout-legacy, api_v2; neither words nor paths.
+_DISTINCT = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)+")
+# Programs that do too much for their name to say what a command is about.
+_GENERAL = frozenset(
+    [
+        "apt",
+        "aws",
+        "bun",
+        "cargo",
+        "curl",
+        "docker",
+        "gcloud",
+        "gh",
+        "git",
+        "go",
+        "gradle",
+        "grep",
+        "helm",
+        "java",
+        "kubectl",
+        "make",
+        "mvn",
+        "node",
+        "npm",
+        "npx",
+        "pip",
+        "pnpm",
+        "poetry",
+        "psql",
+        "python",
+        "rg",
+        "ruby",
+        "rustc",
+        "sed",
+        "ssh",
+        "terraform",
+        "uv",
+        "yarn",
+    ]
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]+")
 _NOT_ABOUT_COMMANDS = frozenset({LessonKind.DECISION, LessonKind.OPEN})
+_NOT_NAMED = frozenset({LessonKind.DECISION, LessonKind.OPEN, LessonKind.FAILURE})
 _NOT_ABOUT_FILES = frozenset({LessonKind.FAILURE, LessonKind.OPEN})
 _KINDS = (
     LessonKind.RULE,
@@ -41,6 +85,7 @@ class ToolGate:
     by_command: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     by_error: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     by_forbidden: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_name: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     by_path: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def rate_command(self, command: str) -> list[RatedLesson]:
@@ -50,6 +95,8 @@ class ToolGate:
         for key in keys:
             for place in self.by_command.get(key, ()):
                 _keep_best(found, place, self._rate_key(place, key, keys))
+        programs = [key for key in keys if " " not in key and key not in _GENERAL]
+        _merge(found, self._find_named([*programs, *_DISTINCT.findall(command[:MAX_WRITTEN])]))
         _merge(found, self._find_forbidden(command))
         return self._order(found)
 
@@ -84,16 +131,29 @@ class ToolGate:
     def _find_forbidden(self, text: str) -> dict[int, float]:
         if not self.by_forbidden:
             return {}
+        words = find_words(text)
         return {
             place: _FORBIDDEN
-            for word in find_words(text)
+            for word in words
             for place in self.by_forbidden.get(word, ())
+            if any(find_words(each) <= words for each in self.lessons[place].lesson.avoids)
         }
+
+    def _find_named(self, names: Iterable[str]) -> dict[int, float]:
+        """Find lessons that have one of these names, which few others have."""
+        found = {}
+        for name in names:
+            places = self.by_name.get(name.casefold(), ())
+            if len(places) <= _FEW:
+                found.update(dict.fromkeys(places, _NAMED))
+        return found
 
     def _find_by_paths(
         self, files: Sequence[str], folder: str, ratings: Mapping[str, float]
     ) -> dict[int, float]:
-        found: dict[int, float] = {}
+        segments = (part for file in files for part in PurePosixPath(file).parts)
+        distinct = filter(_DISTINCT.fullmatch, segments)
+        found = dict.fromkeys(self._find_named(distinct), ratings["<"])
         for name in dict.fromkeys(
             name for file in files for name in _list_names(_make_relative(file, folder))
         ):
@@ -131,6 +191,11 @@ def build_tool_gate(lessons: Sequence[KnownLesson]) -> ToolGate:
         for word in lesson.avoids:
             for stem in find_words(word):
                 gate.by_forbidden[stem].append(place)
+        if lesson.kind not in _NOT_NAMED:
+            about = " ".join((known.text, lesson.situation, *lesson.errors))
+            names = {*_DISTINCT.findall(about), *_WORD.findall(about)}
+            for name in {name.casefold() for name in names}:
+                gate.by_name[name].append(place)
         for path in lesson.paths:
             _add_path(gate.by_path, path.strip("/").casefold(), place, lesson)
     return gate
