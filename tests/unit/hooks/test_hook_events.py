@@ -613,3 +613,8 @@ class TestQuestions:
 
     def test_what_failed_is_told(self) -> None:
         assert tool_use.render_result({"error": {"message": "boom"}}) == "boom"
+
+    def test_a_command_may_write_nothing(self) -> None:
+        result = {"stdout": "", "stderr": "", "interrupted": False, "bashEditDiff": {"files": []}}
+        event = only(parse_call("claude-code/PostToolUse/Bash", tool_response=result))
+        assert event.text == "Bash: make test"

@@ -297,6 +297,7 @@ def render_result(value: object) -> str:
     names = result.value("filenames")
     if isinstance(names, list):
         texts += [name for name in names if isinstance(name, str)]
-    if text := "\n".join(filter(None, texts)):
+    text = "\n".join(filter(None, texts))
+    if text or "stdout" in result:  # a command may write nothing
         return text
     return cut(strip_injected(result.dump()), MAX_WRITTEN)
