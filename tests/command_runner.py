@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 from agent_memory import config, launch
 from agent_memory.daemon import runtime_files
 from tests.chosen_store import remove_store
-from tests.forked_daemons import ForkServer
+from tests.fork_server import ForkServer
 from tests.home_settings import (
     BASE,
     change_settings,
@@ -108,10 +108,15 @@ class Running(subprocess.Popen[bytes]):
 class Home:
     """The folders of an isolated user. On exit its daemon is stopped and no process is left.
 
-    By default its daemon has no embedder, which takes time and which few tests need.
+    By default its daemon has no embedder, which takes time and which few tests need, and its
+    commands are forked from a process that has loaded the program. Without `forks`, Python is
+    started for each of them, as for a user.
     """
 
-    def __init__(self, *, embedder: str = "none", folder: Path | None = None) -> None:
+    def __init__(
+        self, *, embedder: str = "none", folder: Path | None = None, forks: bool = True
+    ) -> None:
+        self.forks = forks
         # Not pytest's folder: the path of a Unix socket may have 107 bytes.
         self.folder = folder or Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
         self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -188,6 +193,8 @@ class Home:
     ) -> Answer:
         """Run a command, with pipes for its input and output. Settings in `env`, whose names have a
         dot, are in config.toml meanwhile."""
+        if self.forks and launcher == LAUNCHER:
+            return self._fork(program, arguments, given, env, cwd, launches=True)
         words = self.command(program, *arguments, launcher=launcher, env=env)
         return self.run_words(words, given=given, env=env, cwd=cwd)
 
@@ -200,12 +207,33 @@ class Home:
         cwd: Path | None = None,
     ) -> Answer:
         """Run a command without a daemon and without the launcher, which is faster."""
+        return self._fork(program, arguments, given, env, cwd, launches=False)
+
+    def _fork(
+        self,
+        program: str,
+        arguments: Sequence[Word],
+        given: bytes,
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+        *,
+        launches: bool,
+    ) -> Answer:
         prepare_home(self.environ, self.settings)
-        words = (program, *choose_home(self.environ, env), *arguments)
+        option, folder = choose_home(self.environ, env)
+        words = (program, option, folder, *arguments)
         variables, settings = split_variables(env)
         environ = {**self.environ, **variables}
+        data = config.folders({"HOME": folder}).data
+        server = (
+            ForkServer.choose(program, arguments, data) if launches else ForkServer.get_shared()
+        )
         with change_settings(self.environ, settings):
-            return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
+            return Answer(
+                *server.run(
+                    words, environ, cwd or self.work, given, launches=launches, seconds=SECONDS
+                )
+            )
 
     def run_words(
         self,

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.forked_daemons import ForkedProcess, ForkServer
+from tests.fork_server import ForkedProcess, ForkServer
 from tests.home_settings import BASE, prepare_home
 from tests.memory_client import Client
 

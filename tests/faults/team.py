@@ -24,7 +24,7 @@ from tests.faults import networks
 from tests.faults.callers import SocketConnection
 from tests.faults.ledger import Unacknowledged
 from tests.faults.networks import CutNetworks
-from tests.forked_daemons import ForkedProcess, ForkServer
+from tests.fork_server import ForkedProcess, ForkServer
 from tests.memory_client import Client
 from tests.postgres_server import end_leases
 

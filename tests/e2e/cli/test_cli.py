@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
 from tests.chosen_store import IS_POSTGRES, has_stored, locate_store
 from tests.command_runner import wait_until
-from tests.forked_daemons import ForkServer
+from tests.fork_server import ForkServer
 from tests.home_settings import choose_home, prepare_home
 from tests.memory_client import SERVICE, Client, message
 
@@ -76,18 +76,7 @@ class Home:
         cwd: Path | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
-        prepare_home(self.environ, self.settings)
-        words = [sys.executable, "-I", "-S", str(LAUNCHER), program]
-        return subprocess.run(
-            [*words, *choose_home(self.environ, environ), *arguments],
-            cwd=cwd or self.folder,
-            env={**self.environ, **(environ or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+        return self._fork(program, arguments, cwd, environ, launches=True)
 
     def run_forked(
         self,
@@ -97,10 +86,26 @@ class Home:
         environ: Mapping[str, str] | None = None,
     ) -> Ended:
         """Run a command without launcher and daemon."""
+        return self._fork(program, arguments, cwd, environ, launches=False)
+
+    def _fork(
+        self,
+        program: str,
+        arguments: Sequence[str | bytes],
+        cwd: Path | None,
+        environ: Mapping[str, str] | None,
+        *,
+        launches: bool,
+    ) -> Ended:
         prepare_home(self.environ, self.settings)
-        words = (program, *choose_home(self.environ, environ), *arguments)
+        option, folder = choose_home(self.environ, environ)
+        words = (program, option, folder, *arguments)
         environ = {**self.environ, **(environ or {})}
-        code, out, err = ForkServer.get_shared().run(words, environ, cwd or self.folder)
+        data = config.folders({"HOME": folder}).data
+        server = (
+            ForkServer.choose(program, arguments, data) if launches else ForkServer.get_shared()
+        )
+        code, out, err = server.run(words, environ, cwd or self.folder, launches=launches)
         return Ended(words, code, out.decode(), err.decode())
 
     def daemon(self, *arguments: str | bytes, **more: Any) -> Ended:

@@ -23,20 +23,20 @@ MEGABYTE = 1 << 20
 
 @pytest.fixture(scope="module")
 def programs() -> Iterator[ProgramServer]:
-    with Home() as home, ProgramServer(home) as server:
+    with Home(forks=False) as home, ProgramServer(home) as server:
         yield server
 
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as created:
+    with Home(forks=False) as created:
         yield created
 
 
 @pytest.fixture
 def own_programs() -> Iterator[ProgramServer]:
     """A server for one test, which may stop it."""
-    with Home() as home, ProgramServer(home) as server:
+    with Home(forks=False) as home, ProgramServer(home) as server:
         yield server
 
 
@@ -129,7 +129,7 @@ def test_a_folder_that_is_gone_does_not_stop_a_command(programs: ProgramServer) 
 
 
 def test_a_folder_that_is_gone_does_not_stop_a_command_without_a_daemon() -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         script = "mkdir gone && cd gone && rmdir ../gone && $RUN_daemon status"
 
         answer = home.run_shell(script)

@@ -100,7 +100,7 @@ def open_stranger(folder: Path) -> Iterator[Stranger]:
 
 @pytest.mark.parametrize("way", ["hook", "command", "spooled hook", "mcp"])
 def test_what_is_started_follows_the_users_file_alone(tmp_path: Path, way: str) -> None:
-    with open_stranger(tmp_path / "clone") as stranger, Home() as home:
+    with open_stranger(tmp_path / "clone") as stranger, Home(forks=False) as home:
         repository = make_repository(home.work / "app")
         repository.git("remote", "add", "origin", "ssh://nobody@localhost:1/app.git")
         home.settings["hooks.session_start.fetch_remote"] = True
@@ -143,7 +143,7 @@ def test_what_is_started_follows_the_users_file_alone(tmp_path: Path, way: str) 
 def test_in_the_shell_of_an_agent_git_runs_no_program_of_a_variable(
     tmp_path: Path, shell: str, ran: bool
 ) -> None:
-    with open_stranger(tmp_path / "clone") as stranger, Home() as home:
+    with open_stranger(tmp_path / "clone") as stranger, Home(forks=False) as home:
         repository = make_repository(home.work / "app")
         repository.git("remote", "add", "origin", "ssh://nobody@localhost:1/app.git")
         home.run("memory", "capture", "decisions", "We sync over ssh", cwd=home.work / "app")
@@ -156,7 +156,7 @@ def test_in_the_shell_of_an_agent_git_runs_no_program_of_a_variable(
 
 
 def test_a_person_who_starts_it_may_choose_ports_by_variables(tmp_path: Path) -> None:
-    with open_stranger(tmp_path / "clone") as stranger, Home() as home:
+    with open_stranger(tmp_path / "clone") as stranger, Home(forks=False) as home:
         variables = stranger.build_variables()
         marked = {
             f"MEMORY_{key.name.upper().replace('.', '__')}": key.name
@@ -177,7 +177,7 @@ def test_a_person_who_starts_it_may_choose_ports_by_variables(tmp_path: Path) ->
 
 def test_what_does_not_count_is_said_in_a_line_each(tmp_path: Path) -> None:
     (tmp_path / "agent-memory").mkdir()
-    with Home() as home:
+    with Home(forks=False) as home:
         home.serve()
         ignored = {"MEMORY_SECURITY__SECRETS": "off", "XDG_DATA_HOME": str(tmp_path)}
         answer = home.run("memory", "list", env=ignored)

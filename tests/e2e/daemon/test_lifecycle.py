@@ -36,14 +36,14 @@ sys.exit(daemon.run(daemon.DaemonOptions(flags={})))
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    with Home() as created:
+    with Home(forks=False) as created:
         yield created
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Home]:
     """A home whose daemon runs, for tests that leave it running."""
-    with Home() as created:
+    with Home(forks=False) as created:
         created.serve()
         yield created
 
@@ -320,7 +320,7 @@ def test_a_busy_port_is_a_warning_where_a_command_starts_the_daemon(home: Home) 
 
 
 def test_a_socket_path_that_is_too_long_goes_elsewhere(tmp_path: Path) -> None:
-    with Home(folder=tmp_path / ("long" * 30)) as home:
+    with Home(forks=False, folder=tmp_path / ("long" * 30)) as home:
         _check_long_socket(home)
 
 

@@ -59,7 +59,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Newer:
 def test_the_version_is_told_without_a_daemon_and_without_touching_one(
     newer: Newer,
 ) -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         assert newer.run(home, "memory", "--version") == Answer(
             0, f"memory {NEWER}\n".encode(), b""
         )
@@ -76,7 +76,7 @@ def test_the_version_is_told_without_a_daemon_and_without_touching_one(
 
 
 def test_a_newer_daemon_is_not_said_to_be_replaced(newer: Newer) -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         home.serve()
         assert newer.run(home, "memory", "capture", "decisions", "x", "--domain", "user").code == 0
         pid = home.pid()
@@ -90,7 +90,7 @@ def test_a_newer_daemon_is_not_said_to_be_replaced(newer: Newer) -> None:
 
 
 def test_an_mcp_client_that_asks_nothing_keeps_no_older_daemon(newer: Newer) -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         home.serve()
         with LineClient(home) as client:
             client.call(1, "memory_status")
@@ -107,7 +107,7 @@ def test_an_mcp_client_that_asks_nothing_keeps_no_older_daemon(newer: Newer) -> 
 def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_migrated(
     newer: Newer,
 ) -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         pid = home.serve()
         home.run("memory", "capture", "decisions", "Use RocksDB", "--domain", "user")
         status = json.loads(newer.run(home, "memory-daemon", "status", "--format", "json").out)
@@ -139,7 +139,7 @@ def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_m
 
 
 def test_a_busy_older_daemon_goes_on_until_it_is_idle(newer: Newer) -> None:
-    with Home() as home:
+    with Home(forks=False) as home:
         pid = home.serve()
         with home.on_terminal("memory-daemon", "token", "revoke", "default") as screen:
             screen.read_until("Revoke the key")
