@@ -5,54 +5,86 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_memory.features.lessons.model import rules
 from agent_memory.features.lessons.model.lessons import Trust
-from agent_memory.features.lessons.model.talk import Talk, ToolRun, Turn
+from agent_memory.features.lessons.model.talk import Talk, Turn
 from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.kernel.text.analysis import extract_terms
+from agent_memory.kernel.text.terms import stem
+from agent_memory.kernel.text.vocabulary import COMMON, GRAMMAR
 
-_LEAST_TALK = 4  # turns without a tool in which something is settled point by point
+_LEAST_TALK = 4  # turns in which something is settled point by point
+_REACH = 14  # turns from a question to what is chosen
 _SHORT = 14  # words of a turn that only confirms
+_LONGEST_CHOICE = 240  # characters that are quoted whole
+_STOPPED = frozenset(map(stem, GRAMMAR | COMMON))
+_WHOLE = 9  # words of a choice that says itself what is chosen
 _TAKES = re.compile(
-    r"^(?:(?:ok(?:ay)?|oh|ah|good|great|right|hm+|sorry|apologies"
-    r"|thanks)[,.! \u2014-]+)*(?:got it|understood|agreed"
-    r"|right|makes sense|confirmed|exactly|noted|settled|correct|done|clear|so|then|perfect"
-    r"|will do"
-    r"|that (?:settles|makes)|in short|recap|summary|final)\b"
+    r"^(?:(?:ok(?:ay)?|oh|ah|good|great|right|hm+|sorry|apologies|thanks)[,.! \u2014-]+)*"
+    r"(?:got it|understood|agreed|right|makes sense|confirmed|exactly|noted|settled|correct|done"
+    r"|clear|so|then|perfect|will do|that (?:settles|makes)|in short|recap|summary|final)\b"
 )
 _NORM = re.compile(
-    r"\b(?:must|never|always|only|exactly|unless|except|every|no|not|instead|first|then|before"
-    r"|at most|at least"
-    r"|becomes?|stays?|keeps?|raises?|returns?|rounds?|caps?|counts?|wins?|drops?|matches)\b"
+    r"\b(?:must|never|always|only|exactly|unless|except|every|not?|instead|first|then|before"
+    r"|at (?:most|least)|becomes?|stays?|keeps?|raises?|returns?|rounds?|caps?|capped|counts?"
+    r"|wins?"
+    r"|drop|drops|matches|default|unchanged|allowed|else)\b|\d|->|=>"
 )
 _WORK = re.compile(
-    r"^(?:(?:ok(?:ay)?|understood|done|got it|right|sorry|fixed|good)[,.!: \u2014-]+)*(?:i(?:'ve"
-    r"| have)? (?!d\b)\w+|"
-    r"moved|changed|added|fixed|removed|rewritten|rewrote|committed|reverted|written|deleted"
-    r"|set\b|all \w+ pass)"
+    r"^(?:(?:ok(?:ay)?|understood|done|got it|right|sorry|fixed|good)[,.!: \u2014-]+)*"
+    r"(?:i(?:'ve| have)? (?!d\b)\w+|moved|changed|added|fixed|removed|rewritten|rewrote|committed"
+    r"|reverted|written|deleted|set\b|all \w+ pass)"
 )
 _LEADS = re.compile(
     r"^(?:(?:ok(?:ay)?|got it|understood|right|makes sense|confirmed|exactly|noted|agreed|good"
-    r"|great|sure|perfect|settled"
-    r"|then|so|in short|recap|done|absolutely|i see)\b[,.!:;\u2014\u2013 -]+)+"
+    r"|great"
+    r"|sure|perfect|settled|then|so|in short|done|absolutely|i see|recap of|recap|to (?:sum up"
+    r"|recap)"
+    r"|thanks)\b[,.!:;\u2014\u2013 -]+)+"
 )
+_RECAP_ASKED = re.compile(r"\b(?:recap|sum (?:it |that |this )?up|summari[sz]e)\b")
+_PROPOSES = re.compile(
+    r"^(?:so |ok(?:ay)?, )?then\b|\b(?:is enough|are enough|i'd|i would|recommend|best|third way"
+    r"|instead|enough:)"
+)
+_TODAY = re.compile(r"\b(?:today|for now|this time|tonight|later|tomorrow)\b")
+_OPTIONS = re.compile(
+    r"\b(?:candidates?|options?|either|alternatives?|two (?:ways|choices)|three (?:ways"
+    r"|choices))\b"
+    r"|\w, (?:[\w.`-]+ ){1,8}or \w"
+)
+_DECIDES = re.compile(
+    r"\b(?:decide|settle|need (?:a|an|some)|want (?:a|one|some)|choose|pick|style|topic|which)\b"
+)
+_LATER = 0.15  # a later proposal answers more of the questions
+_NORMATIVE = 30  # words for one that says how it is to be
+_REASONED = 25  # words of a proposal that has reasons
+_DIRECTIVE = 1.2  # weight of a sentence that decides a point
 
 
 @dataclass(slots=True, eq=False)
 class Settlement:
+    """What was settled. `text` is its words: those of `turn` from a sentence on, or what the user
+    chose and the proposal with its reasons."""
+
     turn: Turn  # that states it
-    first: int
-    last: int
+    first: int  # sentence
+    text: str
     trust: Trust
     opening: Turn  # the question or the request that led to it
-    confirmed: Turn | None = None
-    weight: float = 3.0
-    also: tuple[Turn, ...] = ()  # turns of which the text has words too
+    weight: float
+    also: tuple[Turn, ...] = ()
 
 
 def find_conclusions(talk: Talk) -> list[Settlement]:
-    found = [*_find_choices(talk), *_find_recaps(talk)]
+    found = _find_recaps(talk)
+    found += [
+        each
+        for each in _find_choices(talk)
+        if not any(0 < other.turn.place - each.turn.place < _REACH for other in found)
+    ]
     chat = _find_settled_talk(talk)
-    if chat is not None and all(each.turn is not chat.turn for each in found):
+    if chat is not None:
         found.append(chat)
     best: dict[int, Settlement] = {}
     for each in found:
@@ -62,131 +94,176 @@ def find_conclusions(talk: Talk) -> list[Settlement]:
     return sorted(best.values(), key=lambda each: each.turn.place)
 
 
+def _state(turn: Turn, first: int) -> str:
+    """Return what a turn says from a sentence on, without words that lead up to it: "Got it - "."""
+    text = " ".join(each.text for each in turn.sentences[first:])
+    lead = _LEADS.match(text.lower())
+    return text[lead.end() :] if lead and len(text) - lead.end() > 20 else text
+
+
 def _find_settled_talk(talk: Talk) -> Settlement | None:
     """Return what a talk without work settled: the last turn of the agent that says how it is to
     be, after the user decided points of it."""
     turns = talk.turns
     if len(turns) < _LEAST_TALK or len(talk.runs) > len(turns):
         return None
-    tail = [turn for turn in turns[-4:] if turn.size >= 12]
-    decided = [turn for turn in turns if turn.is_user and _settles(turn)]
-    if not decided:
+    mine = [turn for turn in turns[1:] if turn.is_user]
+    decided = [turn for turn in mine if _settles(turn)]
+    if not decided or len(decided) * 3 < len(mine):
         return None
     said = {term for turn in turns if turn.is_user for term in extract_terms(turn.text)}
-    for turn in reversed(tail):
-        if turn.is_user:
+    for turn in reversed(turns[-4:]):
+        if turn.is_user or turn.size < 12 or turn.has_code:
             continue
         opens = turn.sentences[0]
-        takes = _TAKES.match(opens.view) or opens.has(Act.RECAP)
-        if turn.asks and not takes:
+        if not _TAKES.match(opens.view) and not opens.has(Act.RECAP):
             continue
         own = set(extract_terms(turn.text))
-        shared = len(own & said) / (len(own) or 1)
         normative = len(_NORM.findall(turn.view))
-        if takes and shared >= 0.4 and normative >= 1 and not turn.has_code:
-            confirmed = next((t for t in turns if t.place > turn.place and t.is_user), None)
-            return Settlement(
-                turn, 0, len(turn.sentences) - 1, Trust.USER, turns[0], confirmed, 5.0
-            )
+        if len(own & said) >= 0.4 * len(own) and normative * _NORMATIVE >= turn.size:
+            after = tuple(t for t in turns if t.place > turn.place and t.is_user)[:1]
+            return Settlement(turn, 0, _state(turn, 0), Trust.USER, turns[0], 5.0, after)
     return None
 
 
 def _settles(turn: Turn) -> bool:
-    """Return whether a turn of the user decides a point: it is no question, and says how it is."""
-    said = [each for each in turn.sentences if not each.asks]
+    """Return whether a turn of the user decides a point."""
     return any(
-        _NORM.search(each.view) and (each.size >= 4 or each.has(Act.CONSENT)) for each in said
+        rules.weigh(each, rules.ANSWERS) >= _DIRECTIVE
+        or (place == 0 and each.has(Act.OBJECTION) and not turn.asks)
+        for place, each in enumerate(turn.sentences)
     )
 
 
 def _find_recaps(talk: Talk) -> list[Settlement]:
     """Return what the agent sums up as settled, in words such as "Recap:" or "Settled:"."""
     found = []
-    for turn in talk.turns:
-        if turn.is_user or turn.asks:
+    for at, turn in enumerate(talk.turns):
+        if turn.is_user or at == 0:
             continue
-        for place, sentence in enumerate(turn.sentences):
-            if sentence.has(Act.RECAP) and not _WORK.match(sentence.view) and turn.size - place > 8:
-                words = set(extract_terms(" ".join(s.text for s in turn.sentences[place:])))
-                before = [t for t in talk.turns if t.place < turn.place]
-                mine = {term for t in before if t.is_user for term in extract_terms(t.text)}
-                shared = len(words & mine) / (len(words) or 1)
-                settled = any(t.is_user and (_settles(t) or t.has(Act.CONSENT)) for t in before)
-                after = next((t for t in talk.turns if t.place > turn.place), None)
-                agreed = after is not None and after.is_user and not after.has(Act.OBJECTION)
-                if not settled or (shared < 0.25 and not agreed):
-                    break
-                trust = Trust.USER if shared >= 0.35 or agreed else Trust.AGENT
-                opening = _find_opening(before) or turn
-                found.append(
-                    Settlement(turn, place, len(turn.sentences) - 1, trust, opening, after, 4.0)
-                )
-                break
+        asked = talk.turns[at - 1].is_user and _RECAP_ASKED.search(talk.turns[at - 1].view)
+        first = 0 if asked and turn.size > 20 else _find_recap(turn)
+        if first < 0:
+            continue
+        before = talk.turns[:at]
+        text = _state(turn, first)
+        words = set(extract_terms(text))
+        mine = {term for t in before if t.is_user for term in extract_terms(t.text)}
+        shared = len(words & mine) / (len(words) or 1)
+        after = talk.turns[at + 1] if at + 1 < len(talk.turns) else None
+        agreed = after is not None and after.is_user and not after.sentences[0].has(Act.OBJECTION)
+        if not any(t.is_user and (_settles(t) or _asks_choice(t)) for t in before):
+            continue
+        trust = Trust.USER if shared >= 0.3 or agreed or asked else Trust.AGENT
+        opening = _find_opening(talk, turn) or turn
+        also = (after,) if after is not None and agreed else ()
+        found.append(Settlement(turn, first, text, trust, opening, 4.0, also))
     return found
 
 
-def _find_opening(before: Sequence[Turn]) -> Turn | None:
-    """Return the turn of the user that opened what is settled now."""
-    users = [turn for turn in before if turn.is_user]
-    asked = [turn for turn in users if turn.has(Act.OPEN_CHOICE) and turn.size >= 5]
+def _find_recap(turn: Turn) -> int:
+    words = turn.size
+    for place, sentence in enumerate(turn.sentences):
+        if sentence.has(Act.RECAP) and not _WORK.match(sentence.view) and words > 8:
+            return place
+        words -= sentence.size
+    return -1
+
+
+def _find_opening(talk: Talk, turn: Turn) -> Turn | None:
+    """Return the turn of the user that opened what is settled: the first since the last question of
+    what to choose, or of the session."""
+    users = [each for each in talk.turns if each.is_user and each.place < turn.place]
+    if not talk.runs:
+        return users[0] if users else None
+    asked = [each for each in users if _asks_choice(each)]
     return next(iter(asked or users), None)
 
 
 def _find_choices(talk: Talk) -> list[Settlement]:
     """Return what the user chose after a question or a proposal: their own words if they say it,
-    else the proposal they agreed to."""
+    and the proposal that they agreed to."""
     found: list[Settlement] = []
-    for at, turn in enumerate(talk.turns):
-        if not turn.is_user or at == 0:
+    turns = talk.turns
+    done = -1
+    for at, opening in enumerate(turns):
+        if at <= done or not _opens_choice(turns, at):
             continue
-        proposal = talk.turns[at - 1]
-        if proposal.is_user:
+        stop = _find_work(talk, opening.place)
+        works = any(run.place > opening.place for run in talk.runs)
+        closing = -1
+        for number in range(at + 2, min(len(turns), at + _REACH)):
+            if turns[number].place > stop:
+                break
+            if turns[number].is_user and _closes(turns[number], works=works):
+                closing = number
+        if closing < 0:
             continue
-        opening = _find_open_choice(talk.turns[max(0, at - 12) : at])
-        if opening is None:
-            continue
-        chooses = any(each.has(Act.CHOICE) and not each.asks for each in turn.sentences)
-        consents = turn.sentences[0].has(Act.CONSENT) and not turn.asks
-        if not (chooses or (consents and turn.size <= _SHORT)):
-            continue
-        weighed = proposal.has(Act.CONTRAST) or proposal.has(Act.NECESSITY) or proposal.size >= 15
-        if chooses and turn.size >= 9:
-            found.append(
-                Settlement(
-                    turn, 0, len(turn.sentences) - 1, Trust.USER, opening, None, 3.5, (proposal,)
-                )
-            )
-        elif weighed and _offers(proposal):
-            found.append(
-                Settlement(proposal, 0, len(proposal.sentences) - 1, Trust.USER, opening, turn, 3.2)
-            )
+        proposals = [each for each in turns[at + 1 : closing] if not each.is_user]
+        weights = [_weigh_proposal(each, turns[closing]) for each in proposals]
+        weights = [weight * (1 + _LATER * at) for at, weight in enumerate(weights)]
+        if weights and max(weights) >= _REASONED:
+            done = closing
+            best = proposals[weights.index(max(weights))]
+            found.append(_settle(turns[closing], best, opening))
     return found
 
 
-def _find_open_choice(turns: Sequence[Turn]) -> Turn | None:
-    """Return the first of these turns in which the user asks what to choose."""
-    for turn in turns:
-        if turn.is_user and any(
-            each.has(Act.OPEN_CHOICE)
-            and (each.asks or "settle" in each.view or "decide" in each.view)
-            for each in turn.sentences
-        ):
-            return turn
-    return None
+def _settle(closing: Turn, proposal: Turn, opening: Turn) -> Settlement:
+    chosen = [each.text for each in closing.sentences if each.has(Act.CHOICE) and not each.asks]
+    said = " ".join(chosen)
+    if chosen and closing.size >= _WHOLE and len(closing.text) < _LONGEST_CHOICE:
+        said = closing.text
+    names_it = any(
+        len(term) > 2 and term not in _STOPPED for term in extract_terms(said.casefold())
+    )
+    text = f"{said.rstrip(' .!')} \u2014 {proposal.text}" if names_it else proposal.text
+    return Settlement(closing, 0, text, Trust.USER, opening, 3.4, (proposal,))
 
 
-def _offers(proposal: Turn) -> bool:
-    """Return whether the agent proposes one of several ways, with reasons."""
-    reasons = proposal.has(Act.EXPLANATION) or proposal.has(Act.CONTRAST) or proposal.size >= 25
-    return reasons and not _WORK.match(proposal.sentences[0].view)
+def _find_work(talk: Talk, place: int) -> int:
+    """Return the place where files are written after a question: by then it is settled."""
+    return next(
+        (run.place for run in talk.runs if run.place > place and run.file and run.changes), 1 << 30
+    )
 
 
-def find_start(turn: Turn, first: int) -> int:
-    """Return how many characters of the first sentence lead up to what it says: "Got it - "."""
-    text = turn.sentences[first].text
-    lead = _LEADS.match(turn.sentences[first].view)
-    return lead.end() if lead and len(text) - lead.end() > 20 else 0
+def _opens_choice(turns: Sequence[Turn], at: int) -> bool:
+    """Return whether the user asks what to choose, or says what is needed and is given options."""
+    turn = turns[at]
+    if not turn.is_user:
+        return False
+    if _asks_choice(turn):
+        return True
+    after = turns[at + 1] if at + 1 < len(turns) else None
+    if after is None or after.is_user or turn.size < 5:
+        return False
+    return bool(_OPTIONS.search(after.view)) and after.size >= 12 and not after.asks
 
 
-def is_work(run: ToolRun) -> bool:
-    return bool(run.command or run.file)
+def _asks_choice(turn: Turn) -> bool:
+    return any(
+        each.has(Act.OPEN_CHOICE) and (each.asks or bool(_DECIDES.search(each.view)))
+        for each in turn.sentences
+    )
+
+
+def _closes(turn: Turn, *, works: bool) -> bool:
+    """Return whether the user chooses, or agrees to what is then done (`works`)."""
+    if _TODAY.search(turn.view):
+        return False
+    if any(each.has(Act.CHOICE) and not each.asks for each in turn.sentences):
+        return True
+    return works and turn.size <= _SHORT and turn.sentences[0].has(Act.CONSENT) and not turn.asks
+
+
+def _weigh_proposal(proposal: Turn, closing: Turn) -> float:
+    """Weigh how well a turn of the agent says what was chosen, and why."""
+    if _WORK.match(proposal.sentences[0].view):
+        return 0.0
+    chosen = {term for term in extract_terms(closing.text) if len(term) > 3}
+    shared = len(chosen & set(extract_terms(proposal.text)))
+    weight = min(proposal.size, 60) + 12.0 * shared
+    weight += 15.0 * bool(_PROPOSES.search(proposal.view))
+    weight += 10.0 * proposal.has(Act.CONTRAST) + 10.0 * proposal.has(Act.EXPLANATION)
+    return weight * (0.5 if proposal.asks else 1.0)

@@ -41,7 +41,8 @@ _NOT_AN_ERROR = re.compile(
     r"|(?:file \"|at [\w$.<>/]+ ?\()|warnings? summary|error: aborting due to|\d+ failed\b"
     r"|make(?:\[\d+\])?: \*\*\*"
     r"|(?:error|process|command).{0,40} exit(?:ed)?(?: with)? (?:code|status)"
-    r"|npm err! (?:a complete log|code|errno|path)|=+ [a-z ]+ =+$|hint: |\+|\d+ +\|"
+    r"|npm err! (?:a complete log|code|errno|path)|=+ [a-z ]+ =+$|hint: |.{0,20}\[warn|warning: "
+    r"|\+|\d+ +\|"
     r"|except(?:ion)? |raise |throw |if |catch\b|# |//|[\w.]{1,60} ?[=(]"
 )
 _LEAD = re.compile(

@@ -35,10 +35,16 @@ from agent_memory.kernel.text.analysis import extract_terms
 MAX_LESSONS = 60  # of a stretch
 _PER_TURN, _FEW = 0.3, 3  # about as many lessons as this by turn, and a few more
 _PARTS = 4  # of a conclusion that is longer than a lesson
-_SHOWN_COMMAND = 110
-_SHOWN_ERROR = 140
+_MOST_RULE = 3.0  # weight: what is settled later says it better
+_STATED = 4.0  # weight of a conclusion that a turn states whole
+_SHOWN_COMMAND = 100
+_SHOWN_ERROR = 120
+_SHARED_WORDS = 2
+_SHOWN_PARTS = 2  # of a path
+_LONGEST_WHY = 40  # words of a sentence
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
 _CLAUSES = (". ", "; ", " \u2014 ", ": ", ", ", " ")
+_DOUBTS = re.compile(r"\b(?:are you sure|don't think so|that's wrong|not (?:right|true)|really\?)")
 _LAST_TURNS = 4  # of the agent: what they leave open is open at the end
 
 
@@ -130,8 +136,8 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
     """Cut a text where a sentence, a clause or a word ends."""
     if len(text) <= limit:
         return text
-    for mark in _CLAUSES:
-        end = text.rfind(mark, limit // 2, limit)
+    for number, mark in enumerate(_CLAUSES):
+        end = text.rfind(mark, limit * min(6 + number, 8) // 10, limit)
         if end > 0:
             return text[: end + (mark == ". ")].rstrip(" ,;:\u2014")
     return text[:limit]
@@ -151,7 +157,9 @@ def _split(text: str, most: int) -> list[tuple[int, str]]:
 
 
 def _quote(turn: Turn, first: int, last: int) -> str:
-    return " ".join(each.text for each in turn.sentences[max(0, first) : last + 1])
+    while first > 0 and turn.sentences[first - 1].text.endswith(";"):
+        first -= 1  # a clause of the same sentence
+    return " ".join(each.text for each in turn.sentences[max(0, first) : last + 1]).rstrip(";")
 
 
 def _describe(turn: Turn | None, told: str) -> str:
@@ -179,7 +187,7 @@ def _find_request(talk: Talk, place: int) -> Turn | None:
 def _find_files(talk: Talk, place: int, reach: int = 4) -> list[str]:
     """Return the files that the agent wrote just before a place."""
     near = [run for run in talk.runs if 0 < place - run.place <= reach and run.file]
-    return [run.file for run in near if run.tool not in ("Read", "read")][-2:]
+    return [run.file for run in near if run.changes][-2:]
 
 
 def _find_run(talk: Talk, place: int, reach: int = 3) -> ToolRun | None:
@@ -197,8 +205,9 @@ def _draft_rules(talk: Talk) -> Iterable[_Draft]:
         if not turn.is_user:
             continue
         before = talk.find_turn(turn.place, -1)
-        after_work = turn.place - 1 in worked or before is not None
-        for first, last, weight in rules.find_rules(turn, after_work=after_work):
+        after_work = turn.place - 1 in worked or turn.place - 2 in worked
+        answers = before is not None and not before.is_user and before.asks
+        for first, last, weight in rules.find_rules(turn, after_work=after_work, answers=answers):
             text = cut(_quote(turn, first, last))
             is_choice = turn.sentences[first].has(Act.CHOICE) and weight < 2.6
             files = _find_files(talk, turn.place) if _points(text) else []
@@ -215,7 +224,7 @@ def _draft_rules(talk: Talk) -> Iterable[_Draft]:
                 event=turn.event,
                 place=first,
                 at=turn.place,
-                weight=2.0 + weight,
+                weight=2.0 + min(weight, _MOST_RULE),
                 situation=_describe(_find_request(talk, turn.place) or turn, text),
                 paths=names.find_paths(text, files),
                 commands=tuple(dict.fromkeys(keys)),
@@ -231,30 +240,20 @@ def _points(text: str) -> bool:
 
 def _draft_conclusions(talk: Talk) -> Iterable[_Draft]:
     for each in conclusions.find_conclusions(talk):
-        turn = each.turn
-        whole = _quote(turn, each.first, each.last)
-        start = conclusions.find_start(turn, each.first)
-        whole = whole[start:]
-        if each.also and len(whole) < 160:
-            reason = cut(each.also[0].text, MAX_TEXT - len(whole) - 2)
-            whole = f"{whole} {reason}"
-        elif each.confirmed is not None and turn is not each.confirmed and not each.weight > 3.4:
-            said = each.confirmed.text
-            if each.confirmed.size >= 3 and len(said) < 80:
-                whole = f"{cut(whole, MAX_TEXT - len(said) - 4)} ({said})"
-        also = tuple(t.event for t in (each.confirmed, each.opening, *each.also) if t is not None)
-        for place, part in _split(whole, _PARTS):
+        opening = each.opening.text
+        most = _PARTS if each.weight >= _STATED else 1
+        for place, part in _split(each.text, most):
             yield _Draft(
                 kind=LessonKind.DECISION,
                 text=part,
                 trust=each.trust,
-                event=turn.event,
+                event=each.turn.event,
                 place=each.first * 1000 + place,
-                at=turn.place,
+                at=each.turn.place,
                 weight=2.0 + each.weight,
-                situation=_describe(each.opening, whole),
-                also=also,
-                paths=names.find_paths(f"{each.opening.text} {whole}"),
+                situation=_describe(each.opening, each.text),
+                also=tuple(t.event for t in (*each.also, each.opening)),
+                paths=names.find_paths(f"{opening} {each.text}"),
                 commands=names.find_commands(part),
                 avoids=names.find_forbidden(part),
             )
@@ -264,23 +263,20 @@ def _draft_failures(talk: Talk) -> Iterable[_Draft]:
     for each in failures.find_failures(talk):
         run = each.run
         shown = _show(run.command)
-        parts = [f"`{shown}` failed: {cut(each.line, _SHOWN_ERROR)}"]
+        text = f"`{shown}` failed: {cut(each.line, _SHOWN_ERROR)}"
         weight = 4.2
         if each.passed is not None:
-            by = [f"`{_show(name)}`" for name in dict.fromkeys(each.by)]
-            parts.append(f"Mended by {' and '.join(by)}")
-        else:
-            if not _is_unresolved(talk, each.run.place):
-                continue
-            parts.append("Not resolved in that session")
+            by = [f"`{_show_change(run.command, command)}`" for command in each.by]
+            by += [f"an edit of {_shorten(file, run)}" for file in each.files]
+            text = f"{text} - mended by {', '.join(dict.fromkeys(by))}."
+        elif _is_unresolved(talk, run.place):
+            text = f"{text} - not resolved in that session."
             weight = 3.0
-        text = ". ".join(parts)
+        else:
+            continue
         told = each.told
-        if told is not None:
-            said = findings.find_explanation(told)
-            why = _quote(told, said[0], said[1]) if said else told.text
-            if each.passed is not None or said:
-                text = f"{text}. {why}"
+        why = _find_why(told, text) if told is not None else ""
+        text = f"{text} {why}" if why else text
         keys = commands.read_commands(run.command)
         yield _Draft(
             kind=LessonKind.FAILURE,
@@ -292,7 +288,7 @@ def _draft_failures(talk: Talk) -> Iterable[_Draft]:
             weight=weight,
             situation=_describe(_find_request(talk, run.place), shown),
             also=tuple(e for e in (each.passed and each.passed.event, told and told.event) if e),
-            paths=names.find_paths(" ".join(each.by)),
+            paths=names.find_paths(" ".join(each.by), (_shorten(f, run) for f in each.files)),
             commands=tuple(key for key in keys if " " in key) or keys,
             errors=each.signatures,
         )
@@ -304,6 +300,36 @@ def _is_unresolved(talk: Talk, place: int) -> bool:
     return len(later) <= 3 and bool(later) and not any(t.has(Act.PROGRESS) for t in later)
 
 
+def _find_why(told: Turn, text: str) -> str:
+    """Return what the agent said of a failure: its explanation, or what shares words with it."""
+    terms = {term for term in extract_terms(text) if len(term) > 3}
+    if (said := findings.find_explanation(told)) is not None:
+        why = _quote(told, said[0], said[1])
+        if max(each.size for each in told.sentences[said[0] : said[1] + 1]) > _LONGEST_WHY:
+            return ""
+        return why if len(terms & set(extract_terms(why))) >= _SHARED_WORDS else ""
+    said_shortly = [each for each in told.sentences if each.size <= _LONGEST_WHY]
+    near = [s for s in said_shortly if len(terms & set(extract_terms(s.text))) >= _SHARED_WORDS]
+    return " ".join(each.text for each in near[:2] if not findings.promises(each))
+
+
+def _shorten(file: str, run: ToolRun) -> str:
+    """Return a path as it is from the folder of the agent, or its last parts."""
+    folder = run.event.metadata.get("cwd", "").rstrip("/") + "/"
+    if len(folder) > 1 and file.startswith(folder):
+        return file[len(folder) :]
+    return "/".join(file.split("/")[-_SHOWN_PARTS:]) if file.startswith("/") else file
+
+
+def _show_change(failed: str, command: str) -> str:
+    """Return a command; of a long one like the one that failed, what it has more."""
+    if len(command) <= _SHOWN_COMMAND:
+        return _show(command)
+    words = command.split()
+    new = [word for word in words[1:] if word not in failed]
+    return _show(" ".join((words[0], *new))) if len(new) < len(words) - 1 else _show(command)
+
+
 def _show(command: str) -> str:
     return cut(" ".join(command.split()), _SHOWN_COMMAND)
 
@@ -311,9 +337,9 @@ def _show(command: str) -> str:
 def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
     for at, turn in enumerate(talk.turns):
         if turn.is_user:
-            if not findings.is_verdict(turn) or at < 2:
-                continue
             before = [t for t in talk.turns[max(0, at - 2) : at] if t.size > 3]
+            if at < 2 or not findings.is_verdict(turn, before):
+                continue
             said = cut(turn.text, 110)
             reason = before[-1] if before else turn
             room = MAX_TEXT - len(said) - 4
@@ -327,7 +353,7 @@ def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
                 event=turn.event,
                 place=0,
                 at=turn.place,
-                weight=4.4,
+                weight=5.2,
                 situation=_describe(
                     _find_request(talk, before[0].place if before else turn.place), text
                 ),
@@ -367,9 +393,11 @@ def _draft_facts(talk: Talk) -> Iterable[_Draft]:
             continue
         run = _find_run(talk, turn.place, 2)
         failed = run if run is not None and run.failed else None
-        for first, last in findings.find_facts(turn):
+        before = talk.find_turn(turn.place, -1)
+        corrects = failed is not None or turn.sentences[0].has(Act.OBJECTION)
+        corrects = corrects or (before is not None and not before.is_user and before.asks)
+        for first, last in findings.find_facts(turn, corrects=corrects):
             text = cut(_quote(turn, first, last))
-            before = talk.find_turn(turn.place, -1)
             yield _Draft(
                 kind=LessonKind.FACT,
                 text=text,
@@ -395,6 +423,8 @@ def _draft_facts(talk: Talk) -> Iterable[_Draft]:
 def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
     """Yield, of the work for each request, what was explained best, if something was found out."""
     best: dict[int, _Draft] = {}
+    if talk.is_inner:  # its answer is a report to another agent
+        return ()
     request: Turn | None = None
     complained = False
     for turn in talk.turns:
@@ -403,7 +433,7 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
                 request = turn
                 complained = _complains(turn)
             continue
-        admits = any(each.has(Act.ADMISSION) for each in turn.sentences[:3])
+        admits = _admits(talk, turn)
         worked = any(
             run.place < turn.place and (request is None or run.place > request.place)
             for run in talk.runs
@@ -411,6 +441,8 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
         if not worked and not admits and not (complained and talk.runs):
             continue
         found = findings.find_explanation(turn)
+        if found is None or admits:
+            found = (0, len(turn.sentences) - 1, 3.0) if admits else found
         if found is None:
             continue
         first, last, weight = found
@@ -445,6 +477,19 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
     return best.values()
 
 
+def _admits(talk: Talk, turn: Turn) -> bool:
+    """Return whether the agent takes back what it said."""
+    before = talk.find_turn(turn.place, -1)
+    if before is None or not before.is_user:
+        return False
+    opens = turn.sentences[:3]
+    if any(each.has(Act.ADMISSION) and "right" not in each.view for each in opens):
+        return True
+    return any(each.has(Act.ADMISSION) for each in opens) and any(
+        each.has(Act.OBJECTION) or _DOUBTS.search(each.view) for each in before.sentences
+    )
+
+
 def _complains(turn: Turn) -> bool:
     return (
         turn.has(Act.FAILURE)
@@ -460,7 +505,7 @@ def _complains(turn: Turn) -> bool:
 
 
 def _draft_open_ends(talk: Talk) -> Iterable[_Draft]:
-    said = [turn for turn in talk.turns if not turn.is_user]
+    said = [] if talk.is_inner else [turn for turn in talk.turns if not turn.is_user]
     for turn in said[-_LAST_TURNS:]:
         later = [each for each in talk.turns if each.place > turn.place]
         for first, last in findings.find_open_ends(turn):

@@ -41,11 +41,27 @@ _LOOKS = frozenset(
     ]
 )
 _SETTINGS = re.compile(
-    r"(?:\.(?:toml|ya?ml|json|cfg|ini|env|lock|properties|gradle|conf|config|rc)|Dockerfile"
-    r"|Makefile|\.env.*"
-    r"|conftest\.py|\.\w+rc|Gemfile|go\.mod|requirements.*\.txt|\.config\.[jt]s)$"
+    r"(?:\.(?:toml|ya?ml|json|cfg|ini|env|lock|properties|gradle|kts|conf|config|rc|csproj|tf)"
+    r"|Dockerfile"
+    r"|Makefile|\.env.*|conftest\.py|\.\w+rc|Gemfile|go\.mod|mix\.exs|pom\.xml|CMakeLists\.txt"
+    r"|setup\.py"
+    r"|requirements.*\.txt|\.config\.[cm]?[jt]s|config/[\w./-]+|\.gitignore|\.npmrc)$"
 )
-_OF_TESTS = re.compile(r"^(?:assertionerror|assert|expected|failures?:|\d+ (?:tests? )?failed)")
+_SETS_UP = re.compile(
+    r"(?:install|add|up|migrate|generate|build|deps|sync|login|start|restart|config|export|chmod"
+    r"|create|init|format|fmt|fetch|pull|clean|download|enable|setup|bootstrap|upgrade|update"
+    r"|unset|compile|link|seed|reset|prune|cp|ln|mkdir|touch|rm|mv|kill|source)"
+)
+_INSTALLS = re.compile(r"(?:install|add|deps|sync|migrate|login|up|pull|fetch|setup)")
+_WORDS = re.compile(r"[^\s'\"`;&|()<>]+")
+_MOST_WORDS = 60
+_MOST_FILES = 2
+_LIKE = 0.6  # share of the words of the failed command
+_INLINE = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|bash|sh) (?:-[ce]\b|- ?<<|<<)|<<")
+_OF_TESTS = re.compile(
+    r"^(?:assertionerror|assert|expected|failures?:|\d+ (?:tests? )?failed|left: |right: "
+    r"|<?tool_use_error|sibling tool call)"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,14 +72,15 @@ class Failure:
     signatures: tuple[str, ...]
     line: str
     passed: ToolRun | None
-    by: tuple[str, ...]  # commands and files that mended it
+    by: tuple[str, ...]  # commands that mended it
+    files: tuple[str, ...]  # settings that were edited
     told: Turn | None  # who said why
 
 
 def find_failures(talk: Talk) -> Iterator[Failure]:
     seen: set[str] = set()
     for at, run in enumerate(talk.runs):
-        if not run.command or not run.failed:
+        if not run.command or not run.failed or _INLINE.search(run.command):
             continue
         keys = commands.read_commands(run.command)
         if not keys or all(key.partition(" ")[0] in _LOOKS or key in _LOOKS for key in keys):
@@ -71,17 +88,16 @@ def find_failures(talk: Talk) -> Iterator[Failure]:
         signatures = errors.find_signatures(run.output)
         if not signatures or signatures[0] in seen or _OF_TESTS.match(signatures[0]):
             continue
-        failure = _follow(talk, at, keys, signatures)
+        failure = _follow(talk, at, signatures)
         if failure is not None:
             seen.update(signatures[:1])
             yield failure
 
 
-def _follow(
-    talk: Talk, at: int, keys: tuple[str, ...], signatures: tuple[str, ...]
-) -> Failure | None:
+def _follow(talk: Talk, at: int, signatures: tuple[str, ...]) -> Failure | None:
     """Follow a failure to the run that passed."""
     failed = talk.runs[at]
+    words = _list_words(failed.command)
     edited: list[str] = []
     ran: list[str] = []
     passed: ToolRun | None = None
@@ -89,42 +105,70 @@ def _follow(
         if run.place - failed.place > _REACH:
             break
         if run.command:
-            same = _is_like(keys, commands.read_commands(run.command))
+            same = _is_like(words, run.command)
             if same and not run.failed and not _repeats(signatures, run):
                 passed = run
                 break
-            if not run.failed and not same and _acts(run.command):
+            if not run.failed and not same:
                 ran.append(run.command)
-        elif run.file and run.tool not in ("Read", "read", "Grep", "Glob") and not run.failed:
+        elif run.changes and not run.failed:
             edited.append(run.file)
     line = errors.find_error_line(failed.output)
-    until = passed.place if passed else failed.place
-    told = _find_reason(talk, failed, until)
+    told = _find_reason(talk, failed, passed.place if passed else failed.place)
     if passed is None:
-        return Failure(failed, signatures, line, None, (), told)
-    by: list[str] = []
-    changed = _normalize(passed.command) != _normalize(failed.command)
-    settings = [name for name in edited if _SETTINGS.search(name)]
-    if ran:
-        by += ran[-2:]
-    if settings:
-        by += settings[-2:]
-    if changed:
-        by.append(passed.command)
-    if not by and edited and told is not None:
-        by += edited[-1:]
-    return Failure(failed, signatures, line, passed, tuple(by), told) if by else None
+        return Failure(failed, signatures, line, None, (), (), told)
+    files = tuple(dict.fromkeys(name for name in edited if _SETTINGS.search(name)))[-_MOST_FILES:]
+    by = _find_mending(failed, passed, ran, edited)
+    return Failure(failed, signatures, line, passed, by, files, told) if by or files else None
 
 
-def _is_like(keys: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether two commands run the same program in the same way."""
-    mine = {key for key in keys if key.count(" ") == 1} or set(keys[-1:])
-    others_set = set(others)
-    return bool(mine & others_set) or (
-        not mine & others_set
-        and bool({key.partition(" ")[0] for key in mine} & {k for k in others if " " not in k})
-        and not any(key.startswith("git ") for key in mine)
+def _find_mending(
+    failed: ToolRun, passed: ToolRun, ran: list[str], edited: list[str]
+) -> tuple[str, ...]:
+    """Return the commands that mended a failure. Source that was changed in between says nothing:
+    that is how programs are written."""
+    changed = _list_words(passed.command, options=True) != _list_words(failed.command, options=True)
+    if all(_SETTINGS.search(name) for name in edited):
+        by = [each for each in ran if _sets_up(each)][-2:]
+        if changed:
+            by.append(passed.command)
+        if not by and not edited:
+            by = [each for each in ran if _acts(each)][-1:]
+    else:
+        by = [each for each in ran if _sets_up(each, _INSTALLS)][-2:]
+        if changed and _adds_option(failed.command, passed.command):
+            by.append(passed.command)
+    return tuple(dict.fromkeys(by))
+
+
+def _sets_up(command: str, cue: re.Pattern[str] = _SETS_UP) -> bool:
+    """Return whether a command installs or changes what other commands need."""
+    return any(cue.fullmatch(word) for part in commands.list_parts(command) for word in part[:3])
+
+
+def _list_words(command: str, *, options: bool = False) -> tuple[str, ...]:
+    """Return the words of a command; without options, assignments and what its output goes to."""
+    plain = command.split(" | ", 1)[0].replace(" 2>&1", "")
+    words = _WORDS.findall(plain)[:_MOST_WORDS]
+    if options:
+        return tuple(words)
+    plain_words = (word for word in words if not word.startswith("-") and "=" not in word)
+    return tuple(word.rstrip("/").rpartition("/")[2] for word in plain_words)
+
+
+def _adds_option(failed: str, passed: str) -> bool:
+    """Return whether a command has an option or an assignment that the failed one had not."""
+    before = set(_list_words(failed, options=True))
+    return any(
+        (word.startswith("-") or "=" in word) and word not in before
+        for word in _list_words(passed, options=True)
     )
+
+
+def _is_like(words: tuple[str, ...], command: str) -> bool:
+    """Return whether a command runs what another one with these words ran."""
+    others = set(_list_words(command))
+    return bool(words) and sum(word in others for word in words) >= _LIKE * len(words)
 
 
 def _repeats(signatures: tuple[str, ...], run: ToolRun) -> bool:

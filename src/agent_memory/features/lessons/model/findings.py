@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from agent_memory.features.lessons.model import rules
 from agent_memory.features.lessons.model.names import find_code, find_paths
 from agent_memory.features.lessons.model.talk import Sentence, Turn
 from agent_memory.features.toc.model import speech_acts
@@ -11,6 +12,8 @@ from agent_memory.features.toc.model.highlights import HighlightKind
 from agent_memory.kernel.text.analysis import extract_terms
 
 LEAST_GOTCHA = 3.0
+_WORKED = (HighlightKind.DONE, HighlightKind.FINISHED, HighlightKind.STATE)
+_ROOM = 380  # characters of an explanation with what leads to it
 _PROMISE = re.compile(
     r"^(?:(?:ok(?:ay)?|so|now|then|good|alright|hm+|sorry)[,.! ]+)*(?:let me|let's|i'll|i will"
     r"|i'm going to"
@@ -22,10 +25,17 @@ _TRIED = re.compile(
     r"\b(?:tried|try|attempt(?:ed)?|experiment\w*|tested|approach|measured|benchmark\w*)\b"
 )
 _VERDICT = re.compile(
-    r"\b(?:forget (?:it|about it|that)|dead[- ]end|it'?s out|so no \w+|no [\w.-]+ then"
+    r"\b(?:forget (?:it|about it|that)|dead[- ]end|it'?s out|so no (?!hurry|rush|need|problem"
+    r"|worries|idea)\w+|no [\w.-]+ then"
     r"|not usable|unusable"
     r"|scrap (?:it|that)|drop (?:it|that|the idea)|leave it,|not worth|give (?:it )?up"
     r"|gave (?:it )?up)\b"
+)
+_LONGEST_VERDICT = 40  # words
+_BAD = re.compile(
+    r"\b(?:slow(?:er)?|seconds?|minutes?|s\b|min\b|h\b|worse|block(?:er|ed)s?|cannot|can't|won't"
+    r"|doesn't|don't"
+    r"|expensive|flagged|crash\w*|conflicts?|problem)\b"
 )
 _FINAL = re.compile(
     r"\b(?:gave (?:it |that |this )?up|given up|backed (?:it|that|this) out|backed out"
@@ -41,43 +51,68 @@ _VALUE = re.compile(
     r"|\b[A-Z][A-Z0-9_-]{2,}\b|\b(?:\w+ )?(?:port|version|branch|bucket|account|user) \S+"
 )
 _NAMED = re.compile(r"(?<=[a-z,] )(?:Dr\.? )?[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})?")
-_FACT = re.compile(
-    r"\b(?:listens? on|runs? (?:on|in|at|as)|lives? (?:in|at|on|under)|is (?:at|on|in|under"
-    r"|called|named|still"
-    r"|responsible|now|the (?:old|new) one)|are (?:at|on|in|under|called|still|in charge)"
-    r"|moved (?:to|it)|port"
-    r"|version|belongs? to|owned by|owner|responsible for|maintain(?:s|ed)|in charge of|hosted"
-    r"|stands for|means"
-    r"|user(?:name)? is|password is in|account|limit(?:ed)? (?:to|is)|expires?|every \w+ at"
-    r"|takes? \d|\w+ not \w+"
-    r"|is \S*\d\S*|are \S*\d\S*|so \d[\d.]*|needs? an? ok|sign(?:s|ed)? off)\b"
+_TELLS = re.compile(
+    r"\b(?:listens? on|runs? on|(?:is|on|at|to) port|port \d+|lives? (?:in|at|on|under)|is (?:at"
+    r"|on|under)"
+    r"|(?:is|are|was|were) (?:called|named|moved|raised|lowered|renamed)|moved (?:to|it)"
+    r"|responsible"
+    r"|belongs? to|owned by|owner|in charge|stands for|(?:is|are) still (?:on "
+    r"|at )?\w* ?v?\d[\d.]*"
+    r"|old one"
+    r"|password|account is|expires?|(?:hosts?|servers?|machines?|customers?|nodes"
+    r"|runners) (?:have|has|runs?|use) \w+ \d[\d.]*|not? \w+ since|user(?:name)? is"
+    r"|hosted (?:on|at|by)"
+    r"|bucket is|limit(?:ed)? (?:is|to)|maintain(?:s|ed) by|in \w+ at \S+@)\b"
 )
+_FACT = re.compile(
+    r"\b(?:is|are|was|were|has|have|takes?|needs?|stays?|starts?|goes|means|called|so|at|on"
+    r"|every) "
+    r"(?:\w+ ){0,3}\S*[\d@/]\S*"
+)
+_SUPPOSED = re.compile(r"(?:so |and |but )?(?:if|when|given|speaking|let me|more \w+,)\b")
 _DONE = re.compile(r"\b(?:done|written|finished|added|implemented|fixed|merged|now)\b")
 _LEAVES = re.compile(
     r"\b(?:not (?:done|written|implemented|migrated|finished|tested|covered|wired|replaced|there"
-    r"|moved|started"
-    r"|handled|converted|in place|yet)|isn't[.,;: ]|isn't (?:done|finished|written|there|tested"
-    r"|covered|wired)"
-    r"|still (?:to do|to be|open|missing|needs?|fails?|broken)|to ?do:|left to do|yet to be"
-    r"|remains?\b.{0,60}until"
-    r"|next step|remaining|have not (?:yet )?\w+ed|haven't \w+ed|open:|pending|unfinished"
-    r"|half done"
-    r"|not .{1,30} yet|follow-?up|waits? for|waiting for|blocked|until .{1,40} (?:has|have|is"
-    r"|are|decid\w+))\b"
+    r"|moved"
+    r"|started|handled|converted|in place|yet)|isn't[.,;:](?= |$)|isn't \w+(?: \w+){0,2} yet"
+    r"|isn't (?:done|finished|written|there|tested|covered)|still (?:to do|to be|open|missing"
+    r"|needs?"
+    r"|fails? (?:on|in|with|if|when)|broken)|to ?do:|left to do|yet to be|remains?\b.{0,60}\buntil"
+    r"|next step|remaining:|(?:i|we) (?:have not|haven't|did not|didn't) (?:yet )?\w+|open:"
+    r"|unfinished"
+    r"|half done|there is no .{1,30} yet|not .{1,30} yet|waits? for|waiting for"
+    r"|stays? .{1,40} until"
+    r"|until .{1,40} (?:has|have|is|are|decid\w+))\b"
+)
+_SUPPOSES = re.compile(
+    r"\b(?:if|would|could|might|may|should|probably|perhaps|maybe|was|were|wasn't|weren't"
+    r"|to ensure"
+    r"|i'll|i will|we'll|unrelated|whether)\b"
+)
+_CERTAIN = re.compile(
+    r"\b(?:still to do|left to do|to ?do:|not (?:done|written|implemented|finished)\b)"
 )
 _OFFER = re.compile(
     r"\b(?:shall i|should i|want me|do you want|would you like|if you (?:want|like))\b"
 )
 
 
+def promises(sentence: Sentence) -> bool:
+    """Return whether the agent says what it does next."""
+    return bool(_PROMISE.match(sentence.view))
+
+
 def weigh_finding(sentence: Sentence) -> float:
     """Weigh how much a sentence of the agent explains something that was not expected."""
     if sentence.asks or _PROMISE.match(sentence.view) or sentence.size < 6:
         return 0.0
-    weight = 0.0
+    done = speech_acts.classify(sentence.text).kind in _WORKED
+    weight = -1.5 if done and not sentence.has(Act.SURPRISE) else 0.0
     if sentence.has(Act.EXPLANATION):
         weight += 1.5
     if sentence.has(Act.SURPRISE):
+        weight += 2.0
+    if sentence.has(Act.LIMIT):
         weight += 1.0
     if sentence.has(Act.CAUSE):
         weight += 1.0
@@ -97,12 +132,15 @@ def find_explanation(turn: Turn) -> tuple[int, int, float] | None:
     if best < 0 or weights[best] < 1.5:
         return None
     first = last = best
-    while first and weights[first - 1] >= 0.5:
-        first -= 1
-    if first and first == best and speech_acts.lacks_subject(turn.sentences[best].text):
-        first -= 1
+    size = len(turn.sentences[best].text)
     while last + 1 < len(weights) and weights[last + 1] >= 0.5:
         last += 1
+        size += len(turn.sentences[last].text)
+    while first and not promises(turn.sentences[first - 1]) and not turn.sentences[first - 1].asks:
+        size += len(turn.sentences[first - 1].text) + 1
+        if size > _ROOM:
+            break
+        first -= 1
     total = sum(weights[first : last + 1])
     return first, last, total
 
@@ -126,10 +164,15 @@ def find_dead_end(turn: Turn) -> tuple[int, int] | None:
     return None
 
 
-def is_verdict(turn: Turn) -> bool:
-    """Return whether the user gives up what was tried."""
-    return turn.size <= 40 and any(
+def is_verdict(turn: Turn, before: Sequence[Turn]) -> bool:
+    """Return whether the user gives up what was tried `before`."""
+    if turn.size > _LONGEST_VERDICT or not any(
         _VERDICT.search(each.view) and not each.asks for each in turn.sentences
+    ):
+        return False
+    return any(
+        _TRIED.search(each.view) or each.has(Act.FAILURE) or _BAD.search(each.view)
+        for each in before
     )
 
 
@@ -140,6 +183,8 @@ def find_open_ends(turn: Turn) -> list[tuple[int, int]]:
         if sentence.asks or _OFFER.search(sentence.view) or sentence.size < 4:
             continue
         if not sentence.has(Act.UNDONE) or not _LEAVES.search(sentence.view):
+            continue
+        if _SUPPOSES.search(sentence.view) and not _CERTAIN.search(sentence.view):
             continue
         first = place
         if place and speech_acts.lacks_subject(sentence.text):
@@ -155,19 +200,33 @@ def find_open_ends(turn: Turn) -> list[tuple[int, int]]:
     return found
 
 
-def find_facts(turn: Turn) -> list[tuple[int, int]]:
-    """Return the sentences of the user that tell a value, a name or a place, and what it is of."""
+def find_facts(turn: Turn, *, corrects: bool) -> list[tuple[int, int]]:
+    """Return the sentences of the user that tell a value, a name or a place, and what it is of.
+    `corrects`: they answer what did not work, or what the agent got wrong."""
     found: list[tuple[int, int]] = []
     for place, sentence in enumerate(turn.sentences):
         view = sentence.view
-        if sentence.asks or sentence.size < 5 or not sentence.has(Act.PLACE):
+        if sentence.asks or sentence.size < 4 or rules.reports(sentence):
             continue
-        if not _FACT.search(view) or speech_acts.is_hedged(sentence.text):
+        if not (_TELLS.search(view) or (corrects and _FACT.search(view))):
+            continue
+        if speech_acts.is_hedged(sentence.text) or _SUPPOSED.match(view):
             continue
         if not (_VALUE.search(sentence.text) or _NAMED.search(sentence.text)):
             continue
         first = place - 1 if place and speech_acts.lacks_subject(sentence.text) else place
-        found.append((first, place))
+        last = place
+        while last + 1 < len(turn.sentences) and last < place + 2:
+            after = turn.sentences[last + 1]
+            if after.asks or not (
+                speech_acts.lacks_subject(after.text) or _FACT.search(after.view)
+            ):
+                break
+            last += 1
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
     return found
 
 

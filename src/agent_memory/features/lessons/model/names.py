@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.lessons import MAX_NAMES
 from agent_memory.kernel.text.sentences import mask_quotations
+from agent_memory.kernel.text.vocabulary import COMMON, GRAMMAR
 
 _PATH = re.compile(
     r"(?<![\w/.@:-])(?:\.{1,2}/|~/"
@@ -40,11 +41,21 @@ _PROGRAMS = (
     "|task|bazel|cmake"
     "|ctest|ninja|pyinstaller|sudo|django-admin|celery|hg|svn|deno|turbo|nx|vite|webpack"
 )
+_SUBCOMMANDS = (
+    "push|pull|commit|install|add|run|test|tests|build|up|down|exec|format|check|deploy|migrate"
+    "|rebase"
+    "|merge|reset|checkout|stash|clean|apply|plan|destroy|publish|start|stop|restart|compose"
+    "|upgrade"
+    "|update|sync|lock|lint|fmt|clippy|bench|tag|fetch|clone|cherry-pick|revert|amend|ci|dlx"
+    "|audit|init"
+    "|generate|release|pr|issue|buildx|prune|rm|kill|logs|rollout|delete|dump|shell|seed|login"
+    "|remove"
+)
 _SPOKEN = re.compile(
-    rf"(?<![\w./-])((?:{_PROGRAMS})(?: (?!to\b|in\b|on\b|is\b|and\b|or\b|for\b|the\b|a\b|it\b"
-    rf"|not\b|with\b|at"
-    r"\b|from\b|as\b|by\b|of\b|has\b|was\b|does\b|here\b|instead\b"
-    r"|then\b)[a-z][\w:.-]{1,30})?)(?![\w/-])"
+    rf"(?<![\w./-])((?:{_PROGRAMS})(?: (?:{_SUBCOMMANDS})(?![\w-]))?)(?![\w/-]|\.\w)"
+)
+_RUNS = re.compile(
+    rf"(?:[A-Z_]+=\S+ )*(?:(?:{_PROGRAMS})(?![\w-])|(?:\./|[\w-]+/)[\w./-]+\.(?:sh|py|js|mjs)\b)"
 )
 _GIT_VERBS = re.compile(
     r"(?<!git )\b(push|commit|rebase|merge|cherry-pick|stash|amend|checkout|tag|force-push"
@@ -56,164 +67,25 @@ _GIT_WORDS = re.compile(
     r"|history"
     r"|trunk|develop)\b"
 )
+_ARTICLES = r"(?:a |an |the |any |our |your |more |another |up )*"
+_NAME = r"([\w@][\w.@/+-]{1,40})"
 _FORBIDS = re.compile(
-    r"\b(?:never(?: ever)?(?: (?:use|add|import|write|put|call|run|touch|edit|do|install|commit"
-    r"|push|introduce))?"
-    r"|(?:don'?t|do not|mustn't|must not|shouldn't)(?: ever)? (?:use|add|import|write|put|call"
-    r"|run|touch|edit|do"
-    r"|install|commit|introduce)"
-    r"|stop (?:using|adding|importing|writing|putting|calling|running|touching)|avoid(?: using)?"
-    r"|instead of(?: using)?"
-    r"|rather than|in place of|no more|get rid of|(?:kick|throw) out|drop|not|no|isn't|without"
-    r"|forget) "
-    r"(?:a |an |the |any |our |your |more |from |to |up )*((?:[\w.@/+_-]+)(?: [\w.@/+_-]+)?)"
+    r"(?:\b(?:never(?: ever)?|don'?t|do not|mustn't|must not|shouldn't|stop|avoid|no longer"
+    r"|not)(?: ever)?"
+    r" (?:us(?:e|ing)|add(?:ing)?|import(?:ing)?|install(?:ing)?|introduc(?:e|ing)|call(?:ing)?"
+    r"|tak(?:e|ing)"
+    r"|go(?:ing)? (?:with|back to)|writ(?:e|ing) to)"
+    r"|\bavoid|\b(?:instead of|rather than|in place of)(?: using)?|\b(?:get rid of|kick out"
+    r"|throw out|ban)"
+    r"|(?:, |\()(?:and )?(?:not|never)|(?:^|[,;:.\u2014-] )(?:and )?no(?: more)?) "
+    + _ARTICLES
+    + _NAME
+    + r"(?:(?:,? (?:and|or|nor) | )"
+    + _NAME
+    + r")?"
+    r"|\b" + _NAME + r"(?: thing| stuff)? is (?:dead|gone|banned|forbidden|deprecated|history)\b"
 )
-_PLAIN = re.compile(r"[^\w.@/+-]+")
-_STOPPED = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "it",
-        "this",
-        "that",
-        "them",
-        "these",
-        "those",
-        "any",
-        "anything",
-        "everything",
-        "something",
-        "one",
-        "ones",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "of",
-        "and",
-        "or",
-        "but",
-        "so",
-        "is",
-        "are",
-        "was",
-        "be",
-        "been",
-        "do",
-        "does",
-        "just",
-        "only",
-        "yet",
-        "now",
-        "here",
-        "there",
-        "what",
-        "which",
-        "who",
-        "how",
-        "when",
-        "where",
-        "why",
-        "if",
-        "then",
-        "than",
-        "as",
-        "from",
-        "with",
-        "by",
-        "my",
-        "your",
-        "our",
-        "their",
-        "his",
-        "her",
-        "its",
-        "me",
-        "us",
-        "you",
-        "we",
-        "i",
-        "they",
-        "he",
-        "she",
-        "not",
-        "no",
-        "more",
-        "less",
-        "very",
-        "really",
-        "ever",
-        "even",
-        "also",
-        "too",
-        "please",
-        "sure",
-        "again",
-        "such",
-        "same",
-        "other",
-        "others",
-        "all",
-        "each",
-        "every",
-        "both",
-        "some",
-        "own",
-        "way",
-        "longer",
-        "idea",
-        "need",
-        "needs",
-        "want",
-        "like",
-        "use",
-        "using",
-        "used",
-        "have",
-        "has",
-        "had",
-        "can",
-        "could",
-        "should",
-        "would",
-        "will",
-        "may",
-        "might",
-        "must",
-        "get",
-        "got",
-        "go",
-        "going",
-        "make",
-        "makes",
-        "made",
-        "take",
-        "put",
-        "let",
-        "see",
-        "say",
-        "tell",
-        "think",
-        "know",
-        "worry",
-        "touch",
-        "because",
-        "about",
-        "into",
-        "until",
-        "unless",
-        "before",
-        "after",
-        "still",
-        "always",
-        "never",
-        "directly",
-        "anywhere",
-        "everywhere",
-    ]
-)
+_STOPPED = GRAMMAR | COMMON | frozenset(("per", "free", "second", "idea", "same", "rest", "work"))
 
 
 def find_paths(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:
@@ -237,9 +109,7 @@ def find_commands(text: str) -> tuple[str, ...]:
     """Return the keys of the commands that a text names: `make client`, "push to main"."""
     found: dict[str, None] = {}
     for ticked in _TICKED.findall(text):
-        program = ticked.split(" ", 1)[0]
-        is_named = " " in ticked or re.fullmatch(_PROGRAMS, program)
-        if is_named and re.fullmatch(r"[a-z][\w./-]*", program):
+        if _RUNS.match(ticked):
             found.update(dict.fromkeys(read_commands(ticked)))
     view = mask_quotations(text).lower()
     for spoken in _SPOKEN.findall(view):
@@ -265,8 +135,9 @@ def find_forbidden(text: str) -> tuple[str, ...]:
     view = text.replace("\u2019", "'").replace("`", "").lower()
     found: dict[str, None] = {}
     for match in _FORBIDS.finditer(view):
-        words = [word.strip(".,-/") for word in match[1].split()]
-        named = [word for word in words if word and word not in _STOPPED]
-        if words and words[0] in named:
-            found.setdefault(words[0])
+        joined = " and " in match[0] or " or " in match[0] or " nor " in match[0]
+        for word in (match[1], match[2] if joined else None, match[3]):
+            name = (word or "").strip(".,-/")
+            if len(name) > 1 and name not in _STOPPED and not name.endswith(("ly", "ing")):
+                found.setdefault(name)
     return tuple(found)[:MAX_NAMES]

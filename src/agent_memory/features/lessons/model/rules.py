@@ -10,39 +10,66 @@ _WEIGHTS = {
     Act.LASTING: 2.0,
     Act.FORBIDDING: 1.3,
     Act.RESERVING: 2.0,
-    Act.SCOPE: 0.8,
-    Act.WISH: 0.7,
+    Act.PREFERENCE: 1.2,
     Act.CUSTOM: 1.2,
+    Act.CONTRAST: 1.2,
+    Act.CHOICE: 1.1,
+    Act.SCOPE: 0.9,
     Act.NECESSITY: 0.8,
-    Act.CONTRAST: 1.0,
-    Act.CHOICE: 0.7,
+    Act.WISH: 0.7,
+    Act.AMOUNT: 0.6,
 }
+_DIRECTIVE = frozenset(_WEIGHTS) - {Act.CONTRAST, Act.SCOPE, Act.AMOUNT}
+_AFTER_WORK = 0.5  # what the user says of it at once is about how work is to be done
+ANSWERS = 0.4  # a question of the agent
+_HEDGED = -1.2
 _DESCRIBES = re.compile(  # what happens, not what is to be done
     r"\b(?:it|this|that|he|she|they|which|there|mine|\w+s)(?:'s)? (?:always|never) (?!use|put|go"
     r"|run|ask)"
     r"|\b(?:i|we|they|it)(?:'ve| have|'d| had)? (?:always|never) (?:\w+ed|was|were|got|had|been"
-    r"|saw|knew|thought)\b"
+    r"|saw|knew)\b"
     r"|\balways (?:fails?|crash(?:es)?|happens?|shows?|returns?|breaks?|works?)\b"
+    r"|^(?:and|but|so)? ?(?:every|the) .{0,60} (?:always|never) \w+s\b"
 )
 _NOW = re.compile(
-    r"\b(?:yet|for now|right now|today|this time|at the moment|just this once|for the moment"
-    r"|in this one"
-    r"|only this|this one|first of all|tonight|tomorrow|it|this|that|them)[.!]*$|\b(?:yet"
-    r"|for now|just this"
-    r"|this time|until i|while i)\b"
+    r"\b(?:yet|for now|right now|today|tonight|tomorrow|this time|at the moment|just this"
+    r"|only this"
+    r"|in this one|first of all|until i|while i|it|this|that|them)[.!]*$"
+    r"|\b(?:yet|for now|right now|just this|this (?:one )?time|today|tonight|until i|while i)\b"
+    r"|\bnow[,.]"
 )
 _REPORTS = re.compile(
-    r"^(?:i|we|he|she|they)(?:'ve| have| had|'d)? (?:just |already |also )?(?:tried|got|get|see"
-    r"|saw|found|noticed"
-    r"|ran|have|had|need to|was|were|think|guess|wonder|know)\b"
+    r"^(?:(?:ok(?:ay)?|yeah|yes|hey|so|and|but|well|right|hm+|oh|good|great|perfect|sure"
+    r"|alright)[,.! ]+)*"
+    r"(?:(?:i|we|he|she|they|it)(?:'ve| have| had|'d|'m| am| was)? (?:just |already |also |only "
+    r"|still )?"
+    r"(?:tried|got|get|gets|see|saw|found|noticed|ran|have|had|was|were|think|guess|wonder"
+    r"|wondering|know"
+    r"|mean|remember|recall|thinking|looking|looks?|seems?|needed|added|used to|figured"
+    r"|understand|spotted)\b"
+    r"|(?:changed|switched|looks?|seems?|sounds?|thinking|speaking|need|needs|there should|given"
+    r"|added|that makes|makes"
+    r"|glad|thanks|nice)\b)"
+)
+_HEDGE = re.compile(
+    r"\b(?:could|might|maybe|perhaps|probably|wonder|i guess|i think|not sure|if we)\b"
 )
 _MIND = re.compile(
     r"\bwould you mind|\b(?:could|can|would) (?:you|u) (?:please |pls )(?:always|never|stop|not)\b"
 )
 _LETS = re.compile(
-    r"^(?:(?:ok|and|so|now|then|please|good|great|can you|could you)[,.! ]+)*(?:add|fix|show|write"
-    r"|create|look|check|find|explain|list|give|tell|open|read|see|update|rename|delete|remove"
-    r"|revert|commit|merge|push|deploy|redo|try|run|rerun|split|extract|move|copy|change|set)\b"
+    r"^(?:(?:ok(?:ay)?|and|so|now|then|please|pls|good|great|yes|no|also|just|can you|could you"
+    r"|nice)[,.! ]+)*"
+    r"(?:add|fix|show|write|create|look|check|find|explain|list|give|tell|open|read|see|update"
+    r"|rename"
+    r"|delete|remove|revert|commit|merge|push|deploy|redo|try|run|rerun|split|extract|move|copy"
+    r"|change"
+    r"|replay|retry|rebuild|regenerate|send|print|count|compare|draw|plot|sort|mark|clean|finish"
+    r"|continue"
+    r"|go on|go ahead|restart|start|set up|install|upgrade|bump|close|implement|build|refactor"
+    r"|test|make the"
+    r"|make it|recalculate|compute|convert|translate|summari[sz]e|sum|review|prepare|generate"
+    r"|release)\b"
 )
 _REFERS = re.compile(
     r"(?:(?:ok|and|so|but|then|also|please|no)[,.! ]+)*(?:that|it|this|they|these|those|he|she"
@@ -52,26 +79,33 @@ _REFERS = re.compile(
 )
 
 
-def weigh(sentence: Sentence, *, objects: bool = False) -> float:
-    """Weigh how much a sentence of the user rules for longer than now. `objects`: it objects to
-    what was just done."""
+def weigh(sentence: Sentence, more: float = 0.0) -> float:
+    """Weigh how much a sentence of the user rules for longer than now. `more`: for what was just
+    said or done before it."""
     view = sentence.view
     if sentence.asks and not _MIND.search(view):
         return 0.0
-    if _REPORTS.match(view) or sentence.size < 2:
+    if reports(sentence) or sentence.size < 2:
         return 0.0
     found = [act for act in _WEIGHTS if sentence.has(act)]
-    if not found:
+    if not _DIRECTIVE & set(found) and not more and not sentence.has(Act.OBJECTION):
         return 0.0
     if _DESCRIBES.search(view) and Act.LASTING in found:
         found.remove(Act.LASTING)
     weight = sum(_WEIGHTS[act] for act in found)
-    weight += 0.8 if objects or sentence.has(Act.OBJECTION) else 0.0
+    weight += max(more, 0.8 if sentence.has(Act.OBJECTION) else 0.0)
+    if _HEDGE.search(view):
+        weight += _HEDGED
     if _NOW.search(view) and Act.LASTING not in found:
-        weight -= 1.0
+        return 0.0
     if _LETS.match(view) and not {Act.LASTING, Act.RESERVING} & set(found):
         weight -= 1.0
     return weight
+
+
+def reports(sentence: Sentence) -> bool:
+    """Return whether a sentence tells what somebody did, saw or thinks."""
+    return bool(_REPORTS.match(sentence.view))
 
 
 def refers_back(sentence: Sentence) -> bool:
@@ -79,14 +113,18 @@ def refers_back(sentence: Sentence) -> bool:
     return bool(_REFERS.match(sentence.view))
 
 
-def find_rules(turn: Turn, *, after_work: bool) -> list[tuple[int, int, float]]:
+def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int, int, float]]:
     """Return the rules in a turn of the user: the first and the last sentence, and the weight.
-    `after_work`: the agent did something just before, so an objection is to that."""
+    `after_work`: the agent did something just before, so an objection is to that; `answers`: it
+    asked something."""
     weights, objects = [], False
     for place, sentence in enumerate(turn.sentences):
-        opens = place < 2 and sentence.has(Act.OBJECTION)
-        objects = objects or (opens and after_work)
-        weights.append(weigh(sentence, objects=objects and place < 3))
+        objects = objects or (place < 2 and sentence.has(Act.OBJECTION))
+        more = 0.0
+        if place < 3:
+            more = _AFTER_WORK if after_work else ANSWERS if answers else 0.0
+            more += 0.4 if objects else 0.0
+        weights.append(weigh(sentence, more))
     found: list[tuple[int, int, float]] = []
     for place, weight in enumerate(weights):
         if weight < LEAST:

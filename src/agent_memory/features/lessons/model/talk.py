@@ -32,6 +32,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[{};=<>|\\]|\w\(|\)\.")
+_READERS = frozenset({"Read", "read", "read_file", "readFile", "Grep", "Glob", "LS", "view_file"})
 _SHELLS = re.compile(
     r"(?:local_)?(?:bash|shell|run_shell_command|exec(?:_command)?|shell_command)", re.I
 )
@@ -104,11 +105,17 @@ class ToolRun:
     failed: bool
     file: str = ""
 
+    @property
+    def changes(self) -> bool:
+        """Whether it wrote its file."""
+        return bool(self.file) and self.tool not in _READERS
+
 
 @dataclass(slots=True, eq=False)
 class Talk:
     turns: list[Turn]
     runs: list[ToolRun]
+    is_inner: bool = False  # of a subagent
 
     def find_turn(self, place: int, step: int) -> Turn | None:
         """Return the turn before or after a place."""
@@ -118,7 +125,9 @@ class Talk:
 
 def read_talk(events: Sequence[Event]) -> Talk:
     """Read the events of a session in their order."""
-    talk = Talk([], [])
+    talk = Talk(
+        [], [], bool(events) and get_main_session(events[0].session_id) != events[0].session_id
+    )
     for place, event in enumerate(events[-MAX_TURNS:]):
         about = event.metadata
         if is_description(event) or about.get(RECALLED):
@@ -126,8 +135,7 @@ def read_talk(events: Sequence[Event]) -> Talk:
         if event.type is EventType.TOOL_RESULT:
             talk.runs.append(_read_run(event, place))
         elif event.type is EventType.USER_MESSAGE and event.role is EventRole.USER:
-            inner = get_main_session(event.session_id) != event.session_id
-            _add_turn(talk, event, place, Trust.AGENT if inner else Trust.USER)
+            _add_turn(talk, event, place, Trust.AGENT if talk.is_inner else Trust.USER)
         elif event.type is EventType.ASSISTANT_MESSAGE and event.role is EventRole.ASSISTANT:
             _add_turn(talk, event, place, Trust.AGENT)
     return talk
@@ -172,6 +180,8 @@ def split_sentences(text: str) -> list[Sentence]:
             view = mask_quotations(line)
             for start, end in prose.split_sentences(view):
                 said = " ".join(prose.strip_markdown(line[start:end]).split())[:_MAX_SENTENCE]
+                if line[end - 1] == ";":  # another clause follows
+                    said += ";"
                 if _WORD.search(said) and not _is_code(said):
                     found.append(Sentence(said, mask_quotations(said).lower()))
         if len(found) >= _MAX_SENTENCES:

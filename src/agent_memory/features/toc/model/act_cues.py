@@ -32,7 +32,9 @@ class Act(Enum):
     FORBIDDING = auto()
     RESERVING = auto()  # it is not to be touched, or only in one way
     SCOPE = auto()  # for all of a kind
+    PREFERENCE = auto()
     WISH = auto()
+    AMOUNT = auto()
     CUSTOM = auto()  # what we do here
     NECESSITY = auto()
     CONTRAST = auto()  # this and not that
@@ -44,6 +46,7 @@ class Act(Enum):
     GIVING_UP = auto()
     EXPLANATION = auto()
     SURPRISE = auto()
+    LIMIT = auto()  # what something does not do, or needs
     ADMISSION = auto()  # that something said before was wrong
     POSTPONING = auto()
     UNDONE = auto()  # it is not done
@@ -139,32 +142,32 @@ MENTIONS = {
     Act.RULE: Cue(r"\b(?:prefer|preferred|from now on|must (?:not|never|always)|always use)\b"),
     Act.LASTING: Cue(
         r"\b(?:from now on|going forward|from here on|(?:in|for) (?:the )?future|henceforth"
-        r"|as of (?:now|today|last)|(?:every|each|any|next) time|whenever|as a rule|in general"
-        r"|generally|by default|house rule|house style|conventions?|(?:our|the|team) (?:policy"
-        r"|rule"
-        r"|standard|style|guidelines?)|in this (?:repo|repository|project|code ?base|team|package"
-        r"|house)|in our (?:repo|repository|project|code ?base|team|code)|around here|per (?:our"
-        r"|the)"
-        r" (?:\w+ )?(?:rule|policy))\b"
+        r"|(?:every|each|any|next) time|whenever|as a rule|house rule|in this (?:repo|repository"
+        r"|project"
+        r"|code ?base|team|package|house)|in our (?:repo|repository|project|code ?base|team|code)"
+        r"|around here)\b"
         r"|(?:^|[,;:.!\u2014-] |\b(?:please|pls|and|but|also|so|you|we|should|must|to|ok|no"
         r"|just) )"
         r"(?:never|always)\b(?! ?(?:mind|the less|seen|heard|been|knew|thought|sure)\b)"
         r"|\b(?:never|always)[.!]*$"
     ),
     Act.FORBIDDING: Cue(
-        r"(?:^|[,;:.!\u2014-] |\b(?:please|pls|and|but|also|so|ok|no|just|you|we|nobody|people) )"
-        r"(?:(?:don'?t|do not|must ?n'?t|must not|may not|should ?n'?t|should not|can'?t|cannot"
+        r"(?:^|[,;:.!\u2014-] |\b(?:please|pls|and|but|also|so|ok|no|just|you|we|nobody|people"
+        r"|anyone) )"
+        r"(?:(?:don'?t|do not|mustn't|must not|may not|shouldn't|should not|can'?t|cannot"
         r"|never|no one should|let's not)(?: ever| just| even)? (?!know|think|understand|see\b"
         r"|need"
         r"|have\b|want|care\b|bother|remember|get\b|mind|be\b|feel|believe|like\b|wait|worry|seem"
         r"|really|find|say\b|tell|help|work|matter|recall|mean|hear|yet|it\b|agree"
         r"|trust this)[a-z]+"
-        r"|stop \w+ing\b|stop (?:using|doing|adding|writing|putting|making|with)"
-        r"|quit \w+ing|avoid\b|no more\b|hands off|stay (?:away|out)|keep (?:\w+ ){0,3}out of"
-        r"|not a (?:single )?(?:byte|line|word)|not even)"
-        r"|^(?:please,? |so |and |but |ok(?:ay)?,? |nope?,? )?no (?!idea|problem|worries|need"
-        r"|rush|hurry|way"
-        r"|longer|one\b|matter|doubt|luck|change|wonder|surprise)[\w-]+(?: [\w-]+){0,3}"
+        r"|stop \w+ing\b|quit \w+ing|avoid\b|no more\b|hands off|stay (?:away|out)"
+        r"|keep (?:\w+ ){0,3}out of|not a (?:single )?(?:byte|line|word)|not even)"
+        r"|\b(?:must|may|should|can|is|are)(?: not|n't| never)(?: to)? be \w+ed\b|\bmust(?:n't"
+        r"| not| never)\b"
+        r"|\bnothing (?:is|gets|goes|may|must)\b|\bnobody (?:is|gets|may|should)\b"
+        r"|^(?:please,? |so |and |but |ok(?:ay)?,? |nope?,? |agreed[.,] )?no (?!idea|problem"
+        r"|worries|need|rush"
+        r"|hurry|way|longer|one\b|matter|doubt|luck|change|wonder|surprise)[\w-]+(?: [\w-]+){0,3}"
         r"(?: (?:in|on|for|anywhere|please|at|outside|inside|without|then|here)\b|[.!]*$)"
     ),
     Act.RESERVING: Cue(
@@ -172,12 +175,14 @@ MENTIONS = {
         r"|(?:is|are) (?:frozen|read-?only|sacred|generated|auto-?generated|vendored|forbidden"
         r"|banned"
         r"|mandatory|not allowed|not to be|taboo)|no business"
-        r"|needs? (?:an? |the )?(?:ok\b|okay|approval|sign-?off)|ask (?:me |us |\w+ )?(?:first"
-        r"|before)"
-        r"|asked (?:me |us )?first|without asking|before (?:you|u) (?:touch|change|push|merge"
-        r"|delete"
-        r"|deploy|run|edit|drop|commit)|call \w+ first"
-        r"|(?:only|nobody but) \w+ (?:may|can|is allowed))\b"
+        r"|(?:needs?|gets?|has|have|takes?|requires?|wants?) (?:an? |the |its |their )?(?:ok\b"
+        r"|okay|approval"
+        r"|sign-?off)|(?:ok|okay|approval|sign-?off) (?:from|of|by)|signs? off|ask (?:me |us "
+        r"|\w+ )?(?:first"
+        r"|before)|asked (?:me |us )?first|without asking|before (?:you|u) (?:touch|change|push"
+        r"|merge|delete"
+        r"|deploy|run|edit|drop|commit)|call \w+ first|(?:only|nobody but) \w+ (?:may|can"
+        r"|is allowed))\b"
     ),
     Act.SCOPE: Cue(
         r"\b(?:everywhere|anywhere|throughout|nowhere|wherever|every|each|any|everything|anything"
@@ -187,18 +192,39 @@ MENTIONS = {
         r"|ever|no matter)\b"
     ),
     Act.WISH: Cue(
-        r"\b(?:i(?:'d| would)(?: really| much)? (?:rather|prefer|like)|i(?: really"
-        r"| strongly)? prefer"
-        r"|i(?: really)? want|i hate|i can't stand|i (?:don't|do not|dont) (?:want|like)|i insist"
-        r"|i expect|would (?:really )?be (?:\w+ )?(?:nice|kind|great|good|helpful|better) if"
-        r"|would you mind|make sure|be careful|remember|keep in mind|note that|please)\b"
+        r"\b(?:i(?:'d| would)(?: really| much)? like|i(?: really)? want|\w+ wants?|i (?:don't"
+        r"|do not|dont)"
+        r" (?:want|like)|i expect|would you mind|make sure|be careful|remember|keep in mind"
+        r"|note that"
+        r"|please|pls)\b"
+    ),
+    Act.AMOUNT: Cue(
+        r"(?<![\w.#-])\d[\d.,]* ?(?:%|\u20ac|\$|days?|weeks?|months?|hours?|h\b|minutes?|min\b"
+        r"|seconds?|s\b|ms\b"
+        r"|times|attempts?|retries|lines?|characters?|chars|columns?|spaces|mb\b|gb\b|kb\b|rows?"
+        r"|items?|px\b"
+        r"|everywhere)|\b(?:one|two|three|four|five|six|seven|ten|twelve|thirty) (?:days?|weeks?"
+        r"|months?|hours?"
+        r"|minutes?|seconds?|times|attempts?|retries|spaces|seeds?|approvals?|reviewers?)\b"
+        r"|\b(?:to|at|is|of|say|be|with) v?\d+(?:\.\d+)*\b(?! ?(?:of|tests?|files?)\b)"
     ),
     Act.CUSTOM: Cue(
         r"\b(?:we|our team|the team|everybody(?: here)?) (?:always|never|only|don't|do not|dont"
         r"|use"
-        r"|keep|stick|write|put|run|name|prefer|require|agreed|have an? (?:rule|policy|convention)"
-        r"|no longer|stopped)\b|\b(?:like|as) (?:the|all|in the) (?:others?|rest|other \w+)\b"
-        r"|\bthe way we\b"
+        r"|keep|stick|write|put|run|name|prefer|require|agreed|standardi[sz]ed|have an? (?:rule"
+        r"|policy"
+        r"|convention)|no longer (?:use|do|support|want|allow)|stopped)\b"
+        r"|\b(?:like|as) (?:the|all|in the) (?:others?|rest|other \w+)\b|\bthe way we\b"
+        r"|\b(?:house style"
+        r"|conventions?|(?:our|the|team) (?:policy|rule|standard|style guide|guidelines?)"
+        r"|per (?:our|the)"
+        r" (?:\w+ )?(?:rule|policy))\b"
+    ),
+    Act.PREFERENCE: Cue(
+        r"\b(?:i(?:'d| would)(?: really| much)? (?:rather|prefer)|i(?: really| strongly"
+        r"| much)? prefer"
+        r"|i (?:hate|insist|can't stand)|would (?:really )?be (?:\w+ )?(?:nice|kind|great|good"
+        r"|better) if)\b"
     ),
     Act.NECESSITY: Cue(
         r"\b(?:must|has to|have to|needs? to be|(?:is|are) to be|should (?:be|go|have|use|only"
@@ -233,7 +259,7 @@ MENTIONS = {
         r"|for|to|against|that)\b|\bstick (?:with|to)|\bstay (?:with|on)|\bswitch to"
         r"|\b(?:kick|throw)(?:ed)? out|\bget rid of|\breplace .{1,40} (?:with|by)\b|\bso no \w+"
         r"|\bno [\w.-]+ then\b|\bit'?s out\b|\b(?:is|are) (?:dead|gone|out|history)\b"
-        r"|\bthen\b[^.]{0,60}$|\bagreed\b|\bwe go\b|\bonly for\b|\bfor (?:all|everything|every)\b"
+        r"|\bthen(?:[.!]*$|,)|\bagreed\b|\bwe go\b|\bonly for\b|\bfor everything\b"
     ),
     Act.CONSENT: Cue(
         r"^(?:(?:ok(?:ay)?|oh|ah|hm+|well|alright|and|then)[,.! ]+)*(?:yes|yep|yeah|ok(?:ay)?"
@@ -250,12 +276,17 @@ MENTIONS = {
         r"|alternatives?|\w+ or \w+|do we (?:want|need|use))\b"
     ),
     Act.RECAP: Cue(
-        r"^(?:(?:ok(?:ay)?|good|right|then|so|perfect|great|done)[,.! \u2014-]+)*(?:(?:the |a "
-        r"|to |in )?"
-        r"(?:recap|summary|short|sum(?:ming)? up|summarize)|settled|agreed|decided|final"
+        r"^(?:(?:ok(?:ay)?|good|right|then|so|perfect|great|done|understood|agreed"
+        r"|thanks)[,.! \u2014-]+)*"
+        r"(?:(?:the |a |to |in )?(?:recap|short|sum(?:ming)? up(?! what (?:changed|was|i\b))"
+        r"|summary(?! of (?:what|the ch|ch"
+        r"|work)))"
+        r"|(?:settled|agreed|decided|final(?:ly)? \w+)(?=[:,\u2014 -]* ?[:\u2014-] )"
         r"|so the (?:rule|policy|contract|plan|convention)|amend(?:ed|ing)|i note|noted:"
-        r"|(?:the|our) (?:rule|policy|contract|convention|decision) (?:is|now)|that settles"
-        r"|to be clear|let me (?:recap|restate|sum))\b"
+        r"|all in all"
+        r"|to put it (?:in|all)|in one (?:place|sentence|line)|(?:the|our) (?:rule|policy"
+        r"|contract|convention"
+        r"|decision) (?:is|now)|that settles|to be clear|let me (?:recap|restate|sum))\b"
     ),
     Act.GIVING_UP: Cue(
         r"\b(?:gave (?:it |that |this |them )?up|giv(?:e|ing|en) (?:it |that |this )?up"
@@ -278,18 +309,28 @@ MENTIONS = {
     ),
     Act.SURPRISE: Cue(
         r"\b(?:silently|although|even though|unlike|despite|only (?:fires?|works?|applies"
-        r"|happens|in|when"
-        r"|if|a|the|at|after|on|for)|by itself|on its own|by default|automatically|no longer"
-        r"|doesn't"
-        r"|does not|don't|isn't|aren't|never|without (?:a |an |any )?(?:warning|error)"
-        r"|ignor(?:es?|ed)"
-        r"|overrid(?:es?|den)|stale|cached|has to|have to|must|needs?|wraps?|swallow(?:s|ed)?"
-        r"|differs?"
-        r"|instead of|rather than|is not|are not|wasn't|weren't|but|contrary|actually|still)\b"
+        r"|happens|takes"
+        r"|counts?|reads?|sees?)|by itself|on its own|behind (?:the|your) back"
+        r"|wraps?(?: around)?|without (?:a"
+        r"|an|any) (?:warning|error|word)|swallow(?:s|ed)?|no warning|contrary to"
+        r"|counter-?intuitive\w*"
+        r"|misleading|the catch|quirk|gotcha|pitfall|beware|careful|surprising\w*|only when"
+        r"|only if|stale"
+        r"|shadow(?:s|ed)|overrid(?:es?|den)|goes straight|straight to|keeps? the old)\b"
+    ),
+    Act.LIMIT: Cue(
+        r"\b(?:doesn't|does not|don't|isn't|aren't|never|ignor(?:es?|ed)|cached|has to|have to"
+        r"|must|needs?"
+        r"|differs?|instead of|rather than|is not|are not|wasn't|weren't|but|actually|still"
+        r"|no longer"
+        r"|by default|automatically|only (?:in|when|if|a|the|at|after|on|for)|cannot|can't|thus"
+        r"|so)\b"
     ),
     Act.ADMISSION: Cue(
-        r"\b(?:i was wrong|my mistake|i (?:mis\w+|had looked at the wrong)|you(?: are|'re) right"
-        r"|i stand corrected|that was wrong|correction|wrong about|i claimed)\b"
+        r"\b(?:i was (?:wrong|mistaken)|my mistake|i mis\w+|i had looked at the wrong"
+        r"|i stand corrected|that"
+        r" was wrong|thanks,? corrected|i claimed|(?:you're|you are) right(?:[,:]| and i| that)"
+        r"|my error)"
     ),
     Act.POSTPONING: Cue(
         r"\b(?:not today|another day|later|after the \w+|tomorrow|next (?:week|time|sprint"
@@ -303,7 +344,8 @@ MENTIONS = {
         r"|replaced"
         r"|deployed|started|in place|there|merged|moved|converted|translated|connected"
         r"|updated)(?: yet)?"
-        r"|isn't(?: \w+)? (?:yet|done|finished|written|there|wired|tested|covered)|isn't[.!]?$"
+        r"|isn't(?: \w+){0,2} (?:yet|done|finished|written|there|wired|tested|covered)"
+        r"|isn't[.!:;](?= |$)|there is no .{1,30} yet"
         r"|is not[.!]? yet|not yet|unused yet|yet to|have not|haven't|hasn't|has not"
         r"|still (?:to do|to be"
         r"|open|missing|need|needs|fails?|broken|uses?|lacks?|on the)|to ?do\b|remain(?:s|ing)?"
