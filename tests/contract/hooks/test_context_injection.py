@@ -41,6 +41,7 @@ def make_moments(*lessons: KnownLesson) -> LessonMoments:
         list_lessons=lambda project: lessons if project == "shop" else (),
         embed=lambda _: None,
         note_outcome=lambda _name, _outcome: None,
+        retire=lambda _name: None,
         zone=UTC,
     )
 

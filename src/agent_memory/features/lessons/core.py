@@ -8,7 +8,7 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
 from agent_memory.features.lessons.model import supersession
-from agent_memory.features.lessons.model.lessons import LessonId
+from agent_memory.features.lessons.model.lessons import LessonId, LessonVerdict, VerdictState
 from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
@@ -41,10 +41,23 @@ def build_core(context: Composition) -> None:
         else:
             catalog.note_outcome(name, **{outcome.value: 1})
 
+    def retire(name: LessonId) -> None:
+        (known,) = store.get([name])
+        if known is not None:
+            store.set_verdict(
+                LessonVerdict(
+                    fingerprint=known.lesson.fingerprint,
+                    state=VerdictState.REJECTED,
+                    at_ms=platform.clock.now(),
+                    reason="the user said that it does not hold",
+                )
+            )
+
     moments = LessonMoments(
         list_lessons=catalog.list_lessons,
         embed=embed,
         note_outcome=note_outcome,
+        retire=retire,
         zone=platform.zone,
     )
     context.add(catalog, moments)

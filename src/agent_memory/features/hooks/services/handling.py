@@ -246,6 +246,7 @@ class HookHandling:
             capture=options.capture_prompts,
             status=options.capture_status,
         )
+        self.injection.moments.note_prompt(call.session, call.own_text)
         helping = related = NOTHING
         if options.gives(call.kind):
             helping = self.injection.moments.build_for_prompt(

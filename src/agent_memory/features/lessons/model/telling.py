@@ -13,7 +13,7 @@ from agent_memory.features.lessons.model.lessons import (
     Trust,
 )
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.kernel.text.xml import escape_text
+from agent_memory.kernel.text.untrusted import disarm
 
 MARKER = "memory_context"  # as of all contexts: what we gave is not recorded as said
 NOTICE = "From earlier sessions of this project, as information:"
@@ -66,7 +66,7 @@ def _tell_lesson(known: KnownLesson, zone: tzinfo, chars: int) -> str:
     what = _WHAT[lesson.kind]
     head, tail = f'- {what}, {_WHO[lesson.trust]}, {day}: "', f'" ({shorten(lesson.id)})'
     room = chars - len(head) - len(tail)
-    said = escape_text(known.text)
+    said = disarm(" ".join(known.text.split()))
     if len(said) > room:
         if room < LEAST_CHARS:
             return ""

@@ -22,6 +22,7 @@ from agent_memory.features.lessons.model.lessons import (
     LessonKind,
     Trust,
 )
+from agent_memory.features.lessons.model.objections import find_objected
 from agent_memory.features.lessons.model.outcomes import (
     LessonOutcome,
     judge_command,
@@ -37,6 +38,7 @@ MOST_GIVEN = 3
 MOST_RULES, MOST_OPEN = 8, 5
 EMBEDDING_SECONDS = 0.3  # after that, words alone: the agent waits
 MAX_SESSIONS = 500
+MAX_LATEST = 10  # times that something was given, for what a user objects to
 MAX_GATES = 50  # of projects
 
 ListLessons = Callable[[str], tuple[KnownLesson, ...]]  # of a project; the same until one changes
@@ -67,28 +69,43 @@ class GivenLessons:
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, set[tuple[Moment, LessonId]]] = OrderedDict()
         self._unjudged: dict[str, dict[LessonId, tuple[KnownLesson, str]]] = {}
+        self._latest: dict[str, list[list[KnownLesson]]] = {}
         self._lock = threading.Lock()
 
     def list_new(
-        self, session: str, moment: Moment, rated: Iterable[RatedLesson]
+        self, session: str, moment: Moment, rated: Iterable[RatedLesson], call: str = ""
     ) -> list[RatedLesson]:
+        """Return those that the session was not given at such a moment, nor for this call."""
         with self._lock:
             known = self._sessions.get(session, set())
-            return [each for each in rated if (moment, each.known.lesson.id) not in known]
+            unjudged = self._unjudged.get(session, {})
+            for_call = {
+                name for name, (_, given_for) in unjudged.items() if call and given_for == call
+            }
+            return [
+                each
+                for each in rated
+                if (moment, each.known.lesson.id) not in known
+                and each.known.lesson.id not in for_call
+            ]
 
     def add(
         self, session: str, moment: Moment, lessons: Iterable[KnownLesson], call: str = ""
     ) -> None:
         """Note that lessons are given, with the id of the tool call that they are given for."""
+        given = list(lessons)
         with self._lock:
             known = self._sessions.setdefault(session, set())
             self._sessions.move_to_end(session)
-            for each in lessons:
+            if given:
+                self._latest[session] = [*self._latest.get(session, ())[-MAX_LATEST:], given]
+            for each in given:
                 known.add((moment, each.lesson.id))
                 self._unjudged.setdefault(session, {})[each.lesson.id] = each, call
             if len(self._sessions) > MAX_SESSIONS:
                 oldest, _ = self._sessions.popitem(last=False)
                 self._unjudged.pop(oldest, None)
+                self._latest.pop(oldest, None)
 
     def judge(
         self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
@@ -111,8 +128,13 @@ class GivenLessons:
     def forget(self, session: str) -> None:
         """Forget a session that has lost its context: it may be given all of them again."""
         with self._lock:
-            self._sessions.pop(session, None)
-            self._unjudged.pop(session, None)
+            for each in (self._sessions, self._unjudged, self._latest):
+                each.pop(session, None)
+
+    def list_latest(self, session: str) -> list[list[KnownLesson]]:
+        """List what a session was given of late, each time by itself."""
+        with self._lock:
+            return list(self._latest.get(session, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +142,7 @@ class LessonMoments:
     list_lessons: ListLessons
     embed: Embed  # returns None while no model is loaded
     note_outcome: NoteOutcome
+    retire: Callable[[LessonId], None]
     zone: tzinfo
     given: GivenLessons = field(default_factory=GivenLessons)
     _gates: "OrderedDict[str, _Gates]" = field(default_factory=OrderedDict)
@@ -199,6 +222,12 @@ class LessonMoments:
             if area == LESSONS:
                 self.note_outcome(LessonId(name), None)
 
+    def note_prompt(self, session: str, prompt: str) -> None:
+        """Retire the lesson that a user objects to ("that's outdated"), until it is reviewed."""
+        objected = find_objected(prompt, self.given.list_latest(session))
+        if objected is not None:
+            self.retire(objected.lesson.id)
+
     def _judge(
         self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
     ) -> None:
@@ -214,7 +243,7 @@ class LessonMoments:
         call: str = "",
     ) -> Injection:
         others = [each for each in rated if not _is_own(each.known, session)]
-        new = self.given.list_new(session, moment, others)
+        new = self.given.list_new(session, moment, others, call)
         text, told = telling.tell(
             [each.known for each in new], self.zone, most=MOST_GIVEN, tokens=tokens
         )

@@ -18,6 +18,7 @@ from agent_memory.features.toc.model import short_ids
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.text.untrusted import disarm
 from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_element
 
 MARKER = "memory_context"  # the outermost element
@@ -110,14 +111,14 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     if advice and to_review:
         advice = (*advice, _describe_inbox(to_review))
     if wanted.plain:
-        render, head, guidance = _tell_sections, _tell_head(wanted), list(map(escape_text, advice))
+        render, head, guidance = _tell_sections, [f"<{MARKER}>", *wanted.lead], list(advice)
     else:
         render, head = _render_sections, _render_head(wanted)
         guidance = [f"  <guidance>{escape_text(each)}</guidance>" for each in advice]
     foot = [f"</{MARKER}>"]
     chosen: list[ContextItem] = []
     body: list[str] = []
-    shown_terms: list[frozenset[str]] = []
+    shown_terms = [stems(line) for line in wanted.lead]
     for item in items:
         terms = stems(_summary(item.hit))
         if any(len(terms & known) >= SAME * len(terms | known) for known in shown_terms):
@@ -130,6 +131,8 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     alone = bool(guidance or wanted.lead) and _fits((*head, *guidance, *foot), wanted)
     if not body and not alone:
         return Context(text="", tokens=0, hits=())
+    if wanted.plain and (body or wanted.lead):
+        head.insert(1, _tell_origin(wanted))
     text = "\n".join((*head, *body, *guidance, *foot))
     return Context(text=text, tokens=estimate_tokens(text), hits=tuple(item.hit for item in chosen))
 
@@ -140,9 +143,9 @@ def _render_head(wanted: ContextRequest) -> list[str]:
     return [f"<{MARKER}>", *lines]
 
 
-def _tell_head(wanted: ContextRequest) -> list[str]:
-    place = f" of {escape_text(wanted.project)}" if wanted.project else ""
-    return [f"<{MARKER}>", f"From earlier sessions{place}, as information:", *wanted.lead]
+def _tell_origin(wanted: ContextRequest) -> str:
+    place = f" of {disarm(wanted.project)}" if wanted.project else ""
+    return f"From earlier sessions{place}, as information:"
 
 
 def _tell_sections(items: Sequence[ContextItem], zone: tzinfo) -> list[str]:
@@ -162,8 +165,8 @@ def _tell_item(item: ContextItem, zone: tzinfo) -> str:
     namespace = document.namespace if document.kind is DocumentKind.MEMORY else ""
     what = item.label or namespace or "earlier session"
     last = "last session, " if item.is_last else ""
-    by = f", {escape_text(hit.person[:PERSON_CHARS])}" if hit.person else ""
-    return f"- {last}{what}{by}, {day}: {escape_text(_summary(hit))} ({_name_briefly(hit)})"
+    by = f", {disarm(hit.person[:PERSON_CHARS])}" if hit.person else ""
+    return f"- {last}{what}{by}, {day}: {disarm(_summary(hit))} ({_name_briefly(hit)})"
 
 
 def _name_briefly(hit: Hit) -> str:
@@ -283,7 +286,8 @@ def _has_more(hit: Hit) -> bool:
 
 
 def _fits(lines: Iterable[str], wanted: ContextRequest) -> bool:
-    return estimate_tokens("\n".join(lines)) <= wanted.tokens
+    origin = (_tell_origin(wanted),) if wanted.plain else ()
+    return estimate_tokens("\n".join((*origin, *lines))) <= wanted.tokens
 
 
 def _resource(item: ContextItem) -> Sequence[str]:
