@@ -151,7 +151,7 @@ class TestLearning:
     def test_what_is_known_of_a_lesson_stays(self, ann: LessonHarness) -> None:
         ann.hear(EVENTS[:-1])
         outcomes = {each.id: Outcomes(given=1) for each in ann.know()}
-        ann.lessons.set_outcomes(outcomes)
+        ann.lessons.set_outcomes(outcomes, {})
         ann.learner.relearn({each.session_id for each in EVENTS})
         ann.hear(EVENTS[-1:])
         assert {each.outcomes for each in ann.lessons.list_all()} == {Outcomes(given=1)}

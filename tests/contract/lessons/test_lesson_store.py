@@ -124,7 +124,7 @@ class TestReplacing:
         lesson = build_lesson(1)
         lessons.replace(SESSION, None, None, [lesson])
         lessons.set_vectors({lesson.id: VECTORS})
-        lessons.set_outcomes({lesson.id: Outcomes(given=1)})
+        lessons.set_outcomes({lesson.id: Outcomes(given=1)}, {})
         lessons.replace(SESSION, None, None, [])
         assert everything(store, families.LESSONS) == []
 
@@ -151,7 +151,7 @@ class TestWhatStays:
         lessons.replace(SESSION, None, None, [old])
         outcomes = Outcomes(given=3, heeded=2, repeated=1, last_given_ms=Millis(7))
         lessons.set_vectors({old.id: VECTORS})
-        lessons.set_outcomes({old.id: outcomes})
+        lessons.set_outcomes({old.id: outcomes}, {})
         new = replace(old, commands=("git",))
         lessons.replace(SESSION, None, None, [new])
         known = find(lessons, old.id)
@@ -162,7 +162,7 @@ class TestWhatStays:
         old = build_lesson(1)
         lessons.replace(SESSION, None, None, [old])
         lessons.set_vectors({old.id: VECTORS})
-        lessons.set_outcomes({old.id: Outcomes(given=3)})
+        lessons.set_outcomes({old.id: Outcomes(given=3)}, {})
         new = replace(old, situation="something else")
         lessons.replace(SESSION, None, None, [new])
         known = find(lessons, old.id)
@@ -188,7 +188,7 @@ class TestWhatStays:
         lessons.set_verdict(verdict)
         lessons.advance(7)
         lessons.set_history(at)
-        lessons.set_outcomes({lesson.id: Outcomes(given=1)})
+        lessons.set_outcomes({lesson.id: Outcomes(given=1)}, {})
         first.close()  # a normal stop, with the outcomes just queued
         second = open_durable(tmp_path)
         try:
@@ -290,7 +290,7 @@ class TestVersions:
         lessons.replace(SESSION, None, None, [lesson])
         before = lessons.version("shop")
         lessons.replace(SESSION, None, None, [lesson])
-        lessons.set_outcomes({lesson.id: Outcomes(given=1)})
+        lessons.set_outcomes({lesson.id: Outcomes(given=1)}, {})
         lessons.replace(
             SessionId("z"), None, None, [build_lesson(2, project="zoo", session_id="z")]
         )

@@ -5,8 +5,12 @@ from agent_memory.interfaces.cli.late_commands import Place, add_of_features
 
 
 def test_a_command_follows_the_one_that_it_names() -> None:
-    own = {"Share": {"sync": Place("sync", "sync"), "export": Place("transfer", "export")}}
+    own = {
+        "Look back": {"sessions": Place("journal", "sessions"), "why": Place("injections", "why")},
+        "Share": {"sync": Place("sync", "sync"), "export": Place("transfer", "export")},
+    }
     sections = add_of_features("memory", own)
+    assert list(sections["Look back"]) == ["sessions", "lessons", "why"]
     assert list(sections["Share"]) == ["sync", "remote", "team", "export"]
     assert sections["Share"]["remote"].load().name == "remote"
 

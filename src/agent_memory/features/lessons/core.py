@@ -1,4 +1,4 @@
-"""The lessons that hooks choose from."""
+"""The lessons that hooks choose from, and what people say of them."""
 
 from concurrent.futures import Future
 
@@ -12,8 +12,13 @@ from agent_memory.features.lessons.model.lessons import LessonId, LessonVerdict,
 from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
+from agent_memory.features.lessons.services.library import LessonLibrary
 from agent_memory.features.lessons.services.moments import LessonMoments
+from agent_memory.features.lessons.services.verdicts import LessonVerdicts
+from agent_memory.features.log.ports import Events
+from agent_memory.features.recall.ports import RecordSource
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.composition import Composition
 from agent_memory.platform.base import Platform
 from agent_memory.platform.store import families
@@ -60,4 +65,17 @@ def build_core(context: Composition) -> None:
         retire=retire,
         zone=platform.zone,
     )
-    context.add(catalog, moments)
+    library = LessonLibrary(store, catalog, context[Events])
+    context.contributions(RecordSource).append(library)
+    context.add(
+        catalog,
+        moments,
+        library,
+        LessonVerdicts(
+            store=store,
+            library=library,
+            secrets=context[SecretsFilter],
+            clock=platform.clock,
+            on_change=catalog.refresh,
+        ),
+    )

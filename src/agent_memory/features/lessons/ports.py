@@ -68,6 +68,10 @@ class LessonStore(Protocol):
         """Return the lessons with these ids, in order; None for those that are gone."""
         ...
 
+    def find(self, prefix: str, /, *, limit: int) -> list[LessonId]:
+        """List ids that begin so, in their order."""
+        ...
+
     def list_unembedded(self, *, limit: int) -> list[Lesson]:
         """List lessons that have no vectors of the present model, newest first."""
         ...
@@ -82,8 +86,15 @@ class LessonStore(Protocol):
 
     def remove_verdict(self, fingerprint: Fingerprint, /) -> None: ...
 
-    def set_outcomes(self, outcomes: Mapping[LessonId, Outcomes], /) -> None:
-        """Keep the outcomes of lessons, without waiting until they are durable."""
+    def set_outcomes(
+        self, outcomes: Mapping[LessonId, Outcomes], days: Mapping[int, Outcomes], /
+    ) -> None:
+        """Keep the outcomes of lessons, and those of all on a day since 1970, in UTC. Do not wait
+        until they are durable."""
+        ...
+
+    def list_days(self, since: int, /) -> dict[int, Outcomes]:
+        """List the outcomes of the days from one on."""
         ...
 
     def version(self, project: str, /) -> int:

@@ -25,6 +25,8 @@ class GuardedLessons:
     OPEN: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("cursor", "advance", "history", "set_history", "replace"), _JOB),
         **dict.fromkeys(("list_unembedded", "count_unembedded", "set_vectors"), _JOB),
+        "find": "ids say nothing, and are read with `get`",
+        "list_days": "numbers of all projects, which only the owner of a memory is shown",
         "set_outcomes": "they count what was given to agents, by ids that these were shown",
         "version": "the number of changes is shown to nobody; caches compare it",
     }
@@ -64,6 +66,9 @@ class GuardedLessons:
         found = self._store.get(ids)
         return [each if each is not None and _sees(each.lesson) else None for each in found]
 
+    def find(self, prefix: str, /, *, limit: int) -> list[LessonId]:
+        return self._store.find(prefix, limit=limit)
+
     def list_unembedded(self, *, limit: int) -> list[Lesson]:
         return self._store.list_unembedded(limit=limit)
 
@@ -83,8 +88,13 @@ class GuardedLessons:
         self._check(fingerprint)
         self._store.remove_verdict(fingerprint)
 
-    def set_outcomes(self, outcomes: Mapping[LessonId, Outcomes], /) -> None:
-        self._store.set_outcomes(outcomes)
+    def set_outcomes(
+        self, outcomes: Mapping[LessonId, Outcomes], days: Mapping[int, Outcomes], /
+    ) -> None:
+        self._store.set_outcomes(outcomes, days)
+
+    def list_days(self, since: int, /) -> dict[int, Outcomes]:
+        return self._store.list_days(since)
 
     def version(self, project: str, /) -> int:
         return self._store.version(project)

@@ -7,6 +7,7 @@
     at:{session}:{ms:013}:{event}:{id}      -> its place, by its telling event
     unembedded:{9999999999999 - ms}:{id}    -> its place
     verdict:{fingerprint}                   -> what a person says of it
+    day:{days since 1970:06}                -> how often any was given, and what came of it
     model                                   -> the model that `unembedded` rows wait for
 
 What is learned again from the same events gets the same id: so vectors and outcomes, which have
@@ -40,6 +41,7 @@ from agent_memory.platform.store.batches import Batch, Delete, Operation, Put
 _FAMILY = families.LESSONS
 _LESSON, _VECTORS, _OUTCOMES = b"lesson:", b"vectors:", b"outcomes:"
 _PLACE, _AT, _UNEMBEDDED, _VERDICT = b"place:", b"at:", b"unembedded:", b"verdict:"
+_DAY = b"day:"
 _MODEL = b"model"
 _CURSOR, _HISTORY = b"checkpoint:lessons", b"checkpoint:past-lessons"
 _PAGE = 1_000
@@ -160,6 +162,11 @@ class StoredLessons:
         by_id = {each.lesson.id: each for each in known}
         return [by_id.get(name) for name in ids]
 
+    def find(self, prefix: str, /, *, limit: int) -> list[LessonId]:
+        start = _PLACE + prefix.encode()
+        found = self._store.scan(_FAMILY, start, keys.end_of(start), limit=limit)
+        return [LessonId(key.removeprefix(_PLACE).decode()) for key, _ in found]
+
     def list_unembedded(self, *, limit: int) -> list[Lesson]:
         self._queue_for_model()
         waiting = self._store.scan(_FAMILY, _UNEMBEDDED, keys.end_of(_UNEMBEDDED), limit=limit)
@@ -188,8 +195,13 @@ class StoredLessons:
     def remove_verdict(self, fingerprint: Fingerprint, /) -> None:
         self._change_verdict(Delete(_FAMILY, _verdict_key(fingerprint)))
 
-    def set_outcomes(self, outcomes: Mapping[LessonId, Outcomes], /) -> None:
-        operations = tuple(
+    def set_outcomes(
+        self, outcomes: Mapping[LessonId, Outcomes], days: Mapping[int, Outcomes], /
+    ) -> None:
+        operations = [
+            Put(_FAMILY, _day_key(day), _pack_outcomes(each)) for day, each in days.items()
+        ]
+        operations += (
             Put(
                 _FAMILY, _OUTCOMES + _place(known.lesson), _pack_outcomes(outcomes[known.lesson.id])
             )
@@ -197,7 +209,17 @@ class StoredLessons:
             if known is not None
         )
         if operations:
-            self._store.submit([Batch(operations)])
+            self._store.submit([Batch(tuple(operations))])
+
+    def list_days(self, since: int, /) -> dict[int, Outcomes]:
+        found = rows.iter_pages(
+            self._store, _FAMILY, _day_key(since), keys.end_of(_DAY), limit=_PAGE
+        )
+        return {
+            int(key.removeprefix(_DAY)): Outcomes(**asdict(codec.unpack(value, _OutcomesRecord)))
+            for page in found
+            for key, value in page
+        }
 
     def version(self, project: str, /) -> int:
         return self._all_changes + self._changes[project]
@@ -347,6 +369,10 @@ def _waiting_key(lesson: Lesson) -> bytes:
 
 def _verdict_key(fingerprint: Fingerprint) -> bytes:
     return _VERDICT + fingerprint.encode()
+
+
+def _day_key(day: int) -> bytes:
+    return _DAY + b"%06d" % day
 
 
 def _pack_outcomes(outcomes: Outcomes) -> bytes:

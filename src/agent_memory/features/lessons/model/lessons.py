@@ -6,8 +6,10 @@ also holds when the same is said again.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from functools import reduce
 from typing import NewType
 
 from agent_memory.kernel import ids
@@ -96,6 +98,15 @@ class LessonVerdict:
     confirmed: bool = True
 
 
+class LessonState(StrEnum):
+    """What becomes of a lesson. One that is new acts as an active one does."""
+
+    NEW = "new"  # a rule that no person has looked at
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    REJECTED = "rejected"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
     """How often a lesson was given, and what came of it."""
@@ -104,6 +115,14 @@ class Outcomes:
     heeded: int = 0  # the command then differed, or passed
     repeated: int = 0  # the failure came again
     last_given_ms: Millis = _NEVER
+
+    def add(self, more: "Outcomes") -> "Outcomes":
+        return Outcomes(
+            given=self.given + more.given,
+            heeded=self.heeded + more.heeded,
+            repeated=self.repeated + more.repeated,
+            last_given_ms=max(self.last_given_ms, more.last_given_ms),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +149,27 @@ class KnownLesson:
     def is_active(self) -> bool:
         """Whether an agent may be given it."""
         return not self.is_rejected and self.superseded_by is None
+
+    @property
+    def awaits_review(self) -> bool:
+        """Whether a person should look at it: a rule from their words, or a rejection that an agent
+        passed on. It holds meanwhile."""
+        if self.verdict is not None:
+            return not self.verdict.confirmed
+        lesson = self.lesson
+        return lesson.kind is LessonKind.RULE and lesson.trust is Trust.USER and self.is_active
+
+    @property
+    def state(self) -> LessonState:
+        if self.is_rejected:
+            return LessonState.REJECTED
+        if self.superseded_by is not None:
+            return LessonState.SUPERSEDED
+        return LessonState.NEW if self.awaits_review else LessonState.ACTIVE
+
+
+def sum_outcomes(several: Iterable[Outcomes]) -> Outcomes:
+    return reduce(Outcomes.add, several, Outcomes())
 
 
 def derive_lesson_id(kind: LessonKind, session: SessionId, event: EventId, place: int) -> LessonId:

@@ -6,11 +6,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent_memory.features.lessons.model.lessons import KnownLesson, Lesson, LessonId, Outcomes
+from agent_memory.features.lessons.model.lessons import (
+    KnownLesson,
+    Lesson,
+    LessonId,
+    Outcomes,
+    sum_outcomes,
+)
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.kernel import access
 from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import Clock
+
+_DAY_MS = 86_400_000
+_NEVER = Millis(0)
 
 FindSuperseded = Callable[[Sequence[Lesson]], Mapping[LessonId, LessonId]]
 
@@ -30,6 +40,7 @@ class LessonCatalog:
     loaded: dict[str, _LoadedLessons] = field(default_factory=dict)
     outcomes: dict[LessonId, Outcomes] = field(default_factory=dict)  # newer than those loaded
     loading: threading.Lock = field(default_factory=threading.Lock)
+    days: dict[int, Outcomes] = field(default_factory=dict)
     counting: threading.Lock = field(default_factory=threading.Lock)
 
     def list_lessons(self, project: str) -> tuple[KnownLesson, ...]:
@@ -48,6 +59,16 @@ class LessonCatalog:
         finally:
             self.loading.release()
 
+    def mark_superseded(self, lessons: Sequence[KnownLesson]) -> tuple[KnownLesson, ...]:
+        """Say of the lessons of a project, oldest first, which replaced them. A rejected one
+        replaces none, and one that was edited counts with its new words."""
+        counted = [replace(each.lesson, text=each.text) for each in lessons if not each.is_rejected]
+        superseded = self.find_superseded(counted)
+        return tuple(
+            replace(each, superseded_by=superseded.get(each.lesson.id)) if superseded else each
+            for each in lessons
+        )
+
     def refresh(self) -> None:
         """Load what has changed again, so that no hook has to wait for it."""
         for project in list(self.loaded):
@@ -59,16 +80,28 @@ class LessonCatalog:
     ) -> None:
         """Count what came of a lesson. It is kept soon; a count that cannot be kept is lost."""
         with suppress(AgentMemoryError), access.lift_restrictions(), self.counting:
-            before = self._get_outcomes(name)
+            before, now = self._get_outcomes(name), self.clock.now()
             if before is not None:
-                self.outcomes[name] = replace(
-                    before,
-                    given=before.given + given,
-                    heeded=before.heeded + heeded,
-                    repeated=before.repeated + repeated,
-                    last_given_ms=self.clock.now() if given else before.last_given_ms,
+                more = Outcomes(
+                    given=given,
+                    heeded=heeded,
+                    repeated=repeated,
+                    last_given_ms=now if given else _NEVER,
                 )
-                self.store.set_outcomes({name: self.outcomes[name]})
+                day = now // _DAY_MS
+                self.outcomes[name] = before.add(more)
+                self.days[day] = self._get_day(day).add(more)
+                self.store.set_outcomes({name: self.outcomes[name]}, {day: self.days[day]})
+
+    def count_days(self, days: int) -> Outcomes:
+        """Return the outcomes of all lessons today and on the days before, as many as that."""
+        since = self.clock.now() // _DAY_MS - days + 1
+        with self.counting:
+            kept = self.store.list_days(since) | self.days
+        return sum_outcomes(each for day, each in kept.items() if day >= since)
+
+    def _get_day(self, day: int) -> Outcomes:
+        return self.days.get(day) or self.store.list_days(day).get(day, Outcomes())
 
     def _get_outcomes(self, name: LessonId) -> Outcomes | None:
         """Return the outcomes so far; None for a lesson that is gone."""
@@ -82,7 +115,7 @@ class LessonCatalog:
         if known is not None and known.version == version:
             return known.lessons
         with access.lift_restrictions():
-            lessons = mark_superseded(self.store.list_all(project), self.find_superseded)
+            lessons = self.mark_superseded(self.store.list_all(project))
         if known is not None and list(map(_drop_outcomes, known.lessons)) == list(
             map(_drop_outcomes, lessons)
         ):
@@ -93,16 +126,3 @@ class LessonCatalog:
 
 def _drop_outcomes(known: KnownLesson) -> KnownLesson:
     return replace(known, outcomes=Outcomes())
-
-
-def mark_superseded(
-    lessons: Sequence[KnownLesson], find_superseded: FindSuperseded
-) -> tuple[KnownLesson, ...]:
-    """Say of the lessons of a project, oldest first, which replaced them. A rejected one replaces
-    none, and one that was edited counts with its new words."""
-    counted = [replace(each.lesson, text=each.text) for each in lessons if not each.is_rejected]
-    superseded = find_superseded(counted)
-    return tuple(
-        replace(each, superseded_by=superseded.get(each.lesson.id)) if superseded else each
-        for each in lessons
-    )

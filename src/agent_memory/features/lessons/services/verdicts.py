@@ -1,0 +1,80 @@
+"""What people say of lessons. It holds for all lessons of a project that say the same, also for
+those that are learned later."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory.features.lessons.model.lessons import (
+    MAX_TEXT,
+    KnownLesson,
+    LessonId,
+    LessonVerdict,
+    VerdictState,
+)
+from agent_memory.features.lessons.ports import LessonStore
+from agent_memory.features.lessons.services.library import LessonLibrary
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.platform.ports import Clock
+
+MAX_REASON = 400
+_WHERE = "lesson"
+
+
+@dataclass(frozen=True, slots=True)
+class LessonVerdicts:
+    """Every method takes the id of a lesson or its beginning, and raises NotFound, AmbiguousName
+    and Forbidden."""
+
+    store: LessonStore
+    library: LessonLibrary
+    secrets: SecretsFilter
+    clock: Clock
+    on_change: Callable[[], None]
+
+    def accept(self, name: str) -> KnownLesson:
+        """Say that a lesson holds. One that was rejected holds again."""
+        return self._judge(name, VerdictState.ACCEPTED)
+
+    def edit(self, name: str, text: str) -> KnownLesson:
+        """Accept a lesson in other words. Raises InvalidInput and ContentBlocked."""
+        text = " ".join(text.split())
+        if not text:
+            raise InvalidInput("the new text is empty")
+        if len(text) > MAX_TEXT:
+            raise InvalidInput(f"a lesson has at most {MAX_TEXT} characters, not {len(text):,}")
+        return self._judge(name, VerdictState.ACCEPTED, text=self._clean(text))
+
+    def reject(self, name: str, reason: str = "", *, confirmed: bool) -> KnownLesson:
+        """Retire a lesson at once. A rejection that no person has confirmed waits in the review.
+        Raises ContentBlocked."""
+        reason = self._clean(" ".join(reason.split())[:MAX_REASON])
+        return self._judge(name, VerdictState.REJECTED, reason=reason, confirmed=confirmed)
+
+    def _judge(
+        self,
+        name: str,
+        state: VerdictState,
+        *,
+        text: str = "",
+        reason: str = "",
+        confirmed: bool = True,
+    ) -> KnownLesson:
+        known = self.library.find_lesson(LessonId(name))
+        before = known.verdict
+        if before is not None and before.state is state:  # it adds to what was said before
+            confirmed, reason = confirmed or before.confirmed, reason or before.reason
+        verdict = LessonVerdict(
+            fingerprint=known.lesson.fingerprint,
+            state=state,
+            at_ms=self.clock.now(),
+            text=text or (before.text if before is not None else ""),
+            reason=reason,
+            confirmed=confirmed,
+        )
+        self.store.set_verdict(verdict)
+        self.on_change()
+        return self.library.find_lesson(known.lesson.id)
+
+    def _clean(self, text: str) -> str:
+        return self.secrets.clean(text, where=_WHERE)
