@@ -108,3 +108,48 @@ def test_programs_ask_over_http(memory: MemoryCommand, home: Home) -> None:
         assert web.post(f"{path}accept/", json={}).status_code == 403
         assert web.patch(path, json={"text": "x"}).status_code == 403
         assert web.get("/api/v1/lessons/unknown/").status_code == 404
+
+
+class TestReview:
+    def test_new_rules_are_accepted_or_rejected(self, memory: MemoryCommand) -> None:
+        learn(memory)
+        (rule,) = list_lessons(memory)
+        assert rule["uri"] in memory.text("review")
+        listed = memory.json("review", "--domain", "project")
+        assert [each["source"]["text"] for each in listed["lessons"]] == [RULE]
+        assert (listed["total"], listed["lessons_total"]) == (0, 1)
+        assert memory.json("review", "--domain", "user")["lessons"] == []
+        discarded = memory.json("review", "--discard", rule["id"][:8])
+        assert [each["state"] for each in discarded["lessons"]] == ["rejected"]
+        assert memory.json("review")["lessons"] == []
+        assert_refused(memory("review", "--discard", rule["uri"]), INVALID, "not await review")
+
+    def test_what_an_agent_rejected_waits_for_the_user(
+        self, memory: MemoryCommand, home: Home
+    ) -> None:
+        learn(memory)
+        (rule,) = list_lessons(memory)
+        memory("lessons", "reject", rule["id"], env={"CLAUDECODE": "1"})
+        assert "rejected by an agent" in memory.text("review")
+        with home.on_terminal("memory", "review") as screen:
+            screen.read_until("[q]uit: ")
+            assert "An agent rejected it for you" in screen.text
+            screen.type("e")
+            screen.read_until("New words (Enter goes back): ")
+            screen.type("Use polars, never pandas\n")
+            screen.read_until("Accept 1, discard 0?")
+            screen.type("\n")
+            assert screen.finish() == OK
+            assert "Accepted: Use polars, never pandas" in screen.text
+        (kept,) = list_lessons(memory, "--state", "active")
+        assert kept["text"] == "Use polars, never pandas"
+
+    def test_the_page_decides_too(self, memory: MemoryCommand, home: Home) -> None:
+        learn(memory)
+        with Web(home).open_page(on_terminal=True) as page:
+            (rule,) = page.get("/api/v1/inbox/").json()["lessons"]
+            decision = {"id": rule["uri"], "decision": "accept"}
+            answer = page.post("/api/v1/inbox/", json={"decisions": [decision]}).json()
+            assert [each["state"] for each in answer["lessons"]] == ["active"]
+            again = page.post("/api/v1/inbox/", json={"decisions": [decision]}).json()
+            assert (again["lessons"], len(again["skipped"])) == ([], 1)

@@ -15,6 +15,8 @@ from agent_memory.features.forgetting.services.review import ReviewInbox
 from agent_memory.features.hooks.services.last_contexts import LastContextFolder
 from agent_memory.features.index.core import VECTORS_FOLDER
 from agent_memory.features.injections.services.injections import Injections
+from agent_memory.features.lessons.services.library import LessonLibrary
+from agent_memory.features.lessons.services.verdicts import LessonVerdicts
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventRemover, Events, OutboxLearner
 from agent_memory.features.memories.adapters.journal import StoredChangeLog, StoredJournal
@@ -128,5 +130,7 @@ def build(context: Composition) -> None:
             capture=context[Capture],
             log=events,
             forgetting=memory_forgetting,
+            library=context[LessonLibrary],
+            verdicts=context[LessonVerdicts],
         ),
     )

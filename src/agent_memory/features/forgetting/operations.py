@@ -16,12 +16,16 @@ from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.review import (
     MAX_LISTED,
+    LessonDecision,
+    PendingLesson,
     PendingMemory,
     ReviewDecision,
     ReviewInbox,
     ReviewResult,
 )
 from agent_memory.features.index.model import documents
+from agent_memory.features.lessons.model.lessons import MAX_TEXT
+from agent_memory.features.lessons.operations import LessonAnswer
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, Event
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.memories.model.changes import ChangeAction
@@ -96,29 +100,51 @@ class InboxFilter(Struct, frozen=True, kw_only=True):
     domain: DomainName = ""
 
 
-class InboxAnswer(Struct, frozen=True, kw_only=True):
-    memories: list[PendingMemoryAnswer]
-    total: int
+class PendingLessonAnswer(LessonAnswer, frozen=True, kw_only=True):
+    """A lesson that awaits review. One that is rejected was so by an agent, for the user."""
+
+    source: SourceAnswer | None
 
     @classmethod
-    def from_pending(cls, found: Sequence[PendingMemory], total: int) -> "InboxAnswer":
-        return cls(memories=list(map(PendingMemoryAnswer.from_pending, found)), total=total)
+    def from_pending(cls, pending: PendingLesson) -> Self:
+        event = pending.event
+        source = None if event is None else SourceAnswer.from_event(event)
+        return cls.from_known(pending.known, source=source)
+
+
+class InboxAnswer(Struct, frozen=True, kw_only=True):
+    """What awaits review. `total` counts the memories, `lessons_total` the lessons."""
+
+    memories: list[PendingMemoryAnswer]
+    total: int
+    lessons: list[PendingLessonAnswer]
+    lessons_total: int
+
+    @classmethod
+    def from_pending(
+        cls, found: Sequence[PendingMemory], total: int, lessons: Sequence[PendingLesson]
+    ) -> "InboxAnswer":
+        return cls(
+            memories=list(map(PendingMemoryAnswer.from_pending, found)),
+            total=total,
+            lessons=list(map(PendingLessonAnswer.from_pending, lessons[:MAX_LISTED])),
+            lessons_total=len(lessons),
+        )
 
 
 @operation("inbox.list", http=f"GET {INBOX}", tag="memories")
 def list_inbox(review: ReviewInbox, request: InboxFilter) -> InboxAnswer:
-    """List memories that await review, newest first."""
-    return InboxAnswer.from_pending(
-        *review.list_newest([Domain(request.domain)] if request.domain else None)
-    )
+    """List memories and lessons that await review, newest first."""
+    domains = [Domain(request.domain)] if request.domain else None
+    return InboxAnswer.from_pending(*review.list_newest(domains), review.list_lessons(domains))
 
 
 class InboxDecision(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of a memory. `summary` accepts it in other words."""
+    """What becomes of a memory or a lesson. `summary` accepts it in other words."""
 
-    id: Annotated[Reference, Meta(description="Its id or its URI.")]
+    id: Annotated[Reference, Meta(description="Its id or its URI; of a lesson, its URI.")]
     decision: Literal["accept", "discard"]
-    summary: Annotated[str, Meta(max_length=MAX_SUMMARY_CHARS)] = ""
+    summary: Annotated[str, Meta(max_length=max(MAX_SUMMARY_CHARS, MAX_TEXT))] = ""
 
 
 class InboxDecisions(Struct, frozen=True, kw_only=True):
@@ -126,11 +152,12 @@ class InboxDecisions(Struct, frozen=True, kw_only=True):
 
 
 class ReviewAnswer(Struct, frozen=True, kw_only=True):
-    """`skipped` says why a decision was not carried out, and `found_in` where something of a
-    discarded memory is left."""
+    """`lessons` are those that were decided on, as they are now. `skipped` says why a decision was
+    not carried out, and `found_in` where something of a discarded memory is left."""
 
     accepted: list[MemoryAnswer]
     discarded: list[str]
+    lessons: list[LessonAnswer]
     skipped: list[str]
     found_in: list[str]
     change: str | None
@@ -158,7 +185,7 @@ def decide(
     request: InboxDecisions,
     on_progress: OnProgress,
 ) -> ReviewAnswer:
-    """Accept or discard memories that await review; only the page may."""
+    """Accept or discard memories and lessons that await review; only the page may."""
     caller.require_person("decide on what was noted automatically", "memory review")
     if not caller.may_accept and any(each.decision == "accept" for each in request.decisions):
         raise Forbidden(
@@ -167,20 +194,30 @@ def decide(
         )
     here = review.editor.resolver.find_here(caller)
     decisions: list[ReviewDecision] = []
+    on_lessons: list[LessonDecision] = []
     stale: list[str] = []
     for each in request.decisions:
+        is_accepted, words = each.decision == "accept", each.summary.strip()
         try:
-            memory = review.find(each.id, here).memory
+            if each.id.startswith(f"{documents.LESSONS}/"):
+                known = review.find_lesson(each.id).known
+                on_lessons.append(LessonDecision(known=known, is_accepted=is_accepted, text=words))
+            else:
+                memory = review.find(each.id, here).memory
+                decisions.append(
+                    ReviewDecision(memory=memory, is_accepted=is_accepted, summary=words)
+                )
         except (InvalidInput, NotFound) as exc:
             stale.append(str(exc))
-            continue
-        is_accepted, summary = each.decision == "accept", each.summary.strip()
-        decisions.append(ReviewDecision(memory=memory, is_accepted=is_accepted, summary=summary))
+    judged, refused = review.judge(on_lessons)
     with history.recording(ChangeAction.REVIEW, by_user=True) as changing:
         inbox = replace(review, editor=changing.editor, capture=changing.capture)
         result = inbox.apply(decisions, here, _count_only(on_progress))
     return ReviewAnswer.from_result(
-        result, skipped=[*stale, *result.skipped], change=name_change(changing.entry)
+        result,
+        lessons=list(map(LessonAnswer.from_known, judged)),
+        skipped=[*stale, *result.skipped, *refused],
+        change=name_change(changing.entry),
     )
 
 

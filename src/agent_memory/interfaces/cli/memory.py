@@ -22,7 +22,9 @@ from agent_memory.interfaces.cli.late_commands import Place
                 "capture", "resolve", "Mark memories as resolved, such as a removed blocker."
             ),
             "review": Place(
-                "review", "review", "Go through the memories that were noted automatically."
+                "review",
+                "review",
+                "Go through the memories and rules that were noted automatically.",
             ),
             "context": Place("recall", "context", "Show the context that an agent gets, as XML."),
             "status": Place("sync", "status", "Count your memories by kind, age and use."),

@@ -1,4 +1,4 @@
-"""`memory review`: accept, reword or discard the memories that were noted automatically."""
+"""`memory review`: accept, reword or discard what was noted automatically, memories and lessons."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -15,7 +15,14 @@ from agent_memory.features.forgetting.operations import (
     decide,
 )
 from agent_memory.features.forgetting.services import review as reviewing
-from agent_memory.features.forgetting.services.review import PendingMemory, ReviewInbox
+from agent_memory.features.forgetting.services.review import (
+    PendingLesson,
+    PendingMemory,
+    ReviewInbox,
+)
+from agent_memory.features.lessons.operations import LessonAnswer
+from agent_memory.features.lessons.services import verdicts
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
 from agent_memory.interfaces.cli.capture import (
@@ -25,13 +32,15 @@ from agent_memory.interfaces.cli.capture import (
     resolve_location,
 )
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput, NotFound
 
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
 _ACCEPT = "accept what was noted automatically"
 _YES = ("\r", "\n", "y")
 _END_OF_INPUT = "\x04"  # Ctrl-D, as a key
+
+Pending = PendingMemory | PendingLesson
 
 
 @click.command(
@@ -58,10 +67,12 @@ def review(
     accept_all: bool,
     domain: str,
 ) -> int:
-    """Go through the memories that were noted automatically.
+    """Go through the memories and rules that were noted automatically.
 
     What hooks capture from your sessions waits here. It is found by recall with a mark, and is
     shared with nobody, until you accept it. Discarded memories are forgotten and not noted again.
+    Rules from your words come last. They hold already; discarded ones are rejected for good. So are
+    lessons that an agent has rejected for you: accept one, and it holds again.
 
     On a terminal, each is shown with the words that it comes from, and one key decides: a accepts
     it, e accepts it with a summary that you type, d discards it, s skips it, b goes back to the one
@@ -78,10 +89,15 @@ def review(
         raise click.UsageError("give the ids of the memories: `memory review` lists them")
     inbox, here = run.services[ReviewInbox], resolve_location(run)
     if memory_ids:
-        found = [inbox.find(name, here) for name in memory_ids]  # fail before changing any
+        # Fail before changing any.
+        found: list[Pending] = [_find(inbox, name, here) for name in memory_ids]
         total = len(found)
     else:
-        found, total = inbox.list_newest(resolve_domains(run, domain))
+        domains = resolve_domains(run, domain)
+        memories, waiting = inbox.list_newest(domains)
+        lessons = inbox.list_lessons(domains)
+        found = [*memories, *lessons]
+        total = waiting + len(lessons)
     if accept or accept_all:
         _check_user(run)
     if discard:
@@ -96,11 +112,27 @@ def review(
         return 0
     decisions = _Review(run, found, total).ask_all()
     if not decisions:
-        run.terminal.write(
-            f"Nothing changed; {rendering.count(total, 'memory', 'memories')} to review.\n"
-        )
+        run.terminal.write(f"Nothing changed; {_count(found, total)} to review.\n")
         return 0
     return _carry_out(run, decisions)
+
+
+def _find(inbox: ReviewInbox, name: str, here: MemoryLocation) -> Pending:
+    """Return the memory of this name, or else the lesson."""
+    try:
+        return inbox.find(name, here)
+    except (NotFound, InvalidInput) as problem:
+        try:
+            return inbox.find_lesson(name)
+        except NotFound:
+            raise problem from None
+
+
+def _count(found: Sequence[Pending], total: int) -> str:
+    lessons = any(isinstance(each, PendingLesson) for each in found)
+    return rendering.count(
+        total, "record" if lessons else "memory", "records" if lessons else "memories"
+    )
 
 
 def _check_user(run: Invocation) -> None:
@@ -119,15 +151,16 @@ def _is_person(run: Invocation) -> bool:
     return terminal and not find_agent(call.environ)
 
 
-def _decide(pending: PendingMemory, *, is_accepted: bool, summary: str = "") -> InboxDecision:
+def _decide(pending: Pending, *, is_accepted: bool, summary: str = "") -> InboxDecision:
     decision: Literal["accept", "discard"] = "accept" if is_accepted else "discard"
-    return InboxDecision(id=pending.memory.urn, decision=decision, summary=summary)
+    name = pending.uri if isinstance(pending, PendingLesson) else pending.memory.urn
+    return InboxDecision(id=name, decision=decision, summary=summary)
 
 
 class _Review:
-    """One pass over the memories. Nothing changes before its end."""
+    """One pass over what awaits review. Nothing changes before its end."""
 
-    def __init__(self, run: Invocation, pending: Sequence[PendingMemory], total: int) -> None:
+    def __init__(self, run: Invocation, pending: Sequence[Pending], total: int) -> None:
         self._run = run
         self._terminal = run.terminal
         self._pending = pending
@@ -135,7 +168,7 @@ class _Review:
         self._decisions: dict[int, InboxDecision] = {}
 
     def ask_all(self) -> list[InboxDecision]:
-        """Ask about each memory. Return the decisions at the end, or when the user quits."""
+        """Ask about each. Return the decisions at the end, or when the user quits."""
         number = 0
         while number < len(self._pending):
             pending = self._pending[number]
@@ -187,12 +220,16 @@ class _Review:
                 return word[0]
             question = ""
 
-    def _ask_summary(self, pending: PendingMemory) -> str:
+    def _ask_summary(self, pending: Pending) -> str:
         """Ask for other words until they are valid. Return nothing if the user goes back."""
+        is_lesson = isinstance(pending, PendingLesson)
         while True:
-            words = self._terminal.ask("New summary (Enter goes back): ").strip()
+            what = "words" if is_lesson else "summary"
+            words = self._terminal.ask(f"New {what} (Enter goes back): ").strip()
             try:
-                if words:
+                if isinstance(pending, PendingLesson):
+                    verdicts.check_text(words)
+                elif words:
                     reviewing.reword(pending.memory, words)
                 return words
             except InvalidInput as exc:
@@ -202,6 +239,17 @@ class _Review:
         more = f" of {self._total:,}" if self._total > len(self._pending) else ""
         place = f"[{number + 1}/{len(self._pending)}{more}]"
         pending = self._pending[number]
+        if isinstance(pending, PendingLesson):
+            yield from self._describe_lesson(place, pending)
+        else:
+            yield from self._describe_memory(place, pending)
+        if number in self._decisions:
+            decision = self._decisions[number]
+            done = "accepted" if decision.decision == "accept" else "discarded"
+            new = f": {rendering.plain(decision.summary)}" if decision.summary else ""
+            yield f"  Your decision so far: {done}{new}"
+
+    def _describe_memory(self, place: str, pending: PendingMemory) -> Iterator[str]:
         memory = pending.memory
         when = rendering.format_with_age(memory.created_ms)
         yield f"{place} {memory.namespace} | {memory.domain} | {when}"
@@ -209,11 +257,18 @@ class _Review:
         if memory.content not in ("", memory.summary):
             yield f"  Details: {rendering.excerpt(memory.content, WORDS_CHARS)}"
         yield from (f"  {line}" for line in _describe_source(pending))
-        if number in self._decisions:
-            decision = self._decisions[number]
-            done = "accepted" if decision.decision == "accept" else "discarded"
-            new = f": {rendering.plain(decision.summary)}" if decision.summary else ""
-            yield f"  Your decision so far: {done}{new}"
+
+    def _describe_lesson(self, place: str, pending: PendingLesson) -> Iterator[str]:
+        lesson = pending.known.lesson
+        when = rendering.format_with_age(lesson.at_ms)
+        yield rendering.plain(f"{place} {lesson.kind} | {lesson.project} | {when}")
+        yield self._style(rendering.plain(pending.known.text))
+        yield f"  Session: {rendering.plain(lesson.session_id)}"
+        if pending.event is not None:
+            who = pending.event.role.name.lower()
+            yield f"  Said ({who}): {rendering.excerpt(pending.event.text, WORDS_CHARS)}"
+        if pending.known.is_rejected:
+            yield "  An agent rejected it for you: discard it to confirm, accept it to keep it"
 
     def _style(self, text: str) -> str:
         return click.style(text, bold=True) if self._terminal.color else text
@@ -233,19 +288,31 @@ def _describe_source(pending: PendingMemory) -> Iterator[str]:
         yield f"If you accept: a git note in {home}, which `memory sync` shares"
 
 
-def _show_list(run: Invocation, found: Sequence[PendingMemory], total: int) -> None:
+def _show_list(run: Invocation, found: Sequence[Pending], total: int) -> None:
+    memories = [each for each in found if isinstance(each, PendingMemory)]
+    lessons = [each for each in found if isinstance(each, PendingLesson)]
+    answer = InboxAnswer.from_pending(memories, total - len(lessons), lessons)
     run.show(
-        msgspec.to_builtins(InboxAnswer.from_pending(found, total)),
+        msgspec.to_builtins(answer),
         lambda: "\n".join(_list_lines(run, found, total)),
-        essential="\n".join(each.memory.id for each in found),
+        essential="\n".join(
+            [each.id for each in answer.memories] + [e.uri for e in answer.lessons]
+        ),
         page=True,
     )
 
 
-def _list_lines(run: Invocation, found: Sequence[PendingMemory], total: int) -> Iterator[str]:
-    if found:
-        yield format_memories(run, [each.memory for each in found], lambda _: True)
-    else:
+def _list_lines(run: Invocation, found: Sequence[Pending], total: int) -> Iterator[str]:
+    memories = [each.memory for each in found if isinstance(each, PendingMemory)]
+    lessons = [each for each in found if isinstance(each, PendingLesson)]
+    if memories:
+        yield format_memories(run, memories, lambda _: True)
+    if lessons:
+        yield "\nLessons:" if memories else "Lessons:"
+    for each in lessons:
+        state = " (rejected by an agent)" if each.known.is_rejected else ""
+        yield f"  - {rendering.plain(each.known.text)}{state}\n    {each.uri}"
+    if not found:
         yield "Nothing to review."
     if total > len(found):
         yield f"... and {total - len(found):,} more"
@@ -273,5 +340,11 @@ def _carry_out(run: Invocation, decisions: list[InboxDecision]) -> int:
 def _result_lines(result: ReviewAnswer) -> Iterator[str]:
     yield from (f"\N{CHECK MARK} Accepted: {memory.id}" for memory in result.accepted)
     yield from (f"\N{CHECK MARK} Discarded: {name}" for name in result.discarded)
-    if not result.accepted and not result.discarded:
+    yield from (f"\N{CHECK MARK} {_say(lesson)}" for lesson in result.lessons)
+    if not (result.accepted or result.discarded or result.lessons):
         yield "Nothing changed."
+
+
+def _say(lesson: LessonAnswer) -> str:
+    done = "Rejected" if lesson.state == "rejected" else "Accepted"
+    return f"{done}: {rendering.plain(lesson.text)}"

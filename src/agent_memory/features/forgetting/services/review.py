@@ -1,10 +1,14 @@
-"""Review of the memories that were noted automatically: accept them, in other words too, or discard
-them for good."""
+"""Review of what was noted automatically, memories and lessons: accept it, in other words too, or
+discard it for good."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.index.model import documents
+from agent_memory.features.lessons.model.lessons import KnownLesson
+from agent_memory.features.lessons.services.library import LessonLibrary
+from agent_memory.features.lessons.services.verdicts import LessonVerdicts
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
@@ -13,7 +17,7 @@ from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocatio
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, NotFound
-from agent_memory.kernel.ids import Domain, EventId
+from agent_memory.kernel.ids import PROJECT, Domain, EventId
 from agent_memory.kernel.progress import OnPhase
 
 MAX_LISTED = 200
@@ -27,6 +31,28 @@ class PendingMemory:
     memory: Memory
     event: Event | None
     home: Home | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingLesson:
+    """A lesson that awaits review, and the event that says it. It holds meanwhile, or is rejected
+    meanwhile if an agent passed that on."""
+
+    known: KnownLesson
+    event: Event | None
+
+    @property
+    def uri(self) -> str:
+        return documents.format_uri(documents.LESSONS, self.known.lesson.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonDecision:
+    """What becomes of a lesson."""
+
+    known: KnownLesson
+    is_accepted: bool
+    text: str = ""  # the words to accept it in; empty: its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +77,14 @@ class ReviewResult:
 
 @dataclass(frozen=True, slots=True)
 class ReviewInbox:
-    """The memories that await review. Only the user's own interface may give decisions."""
+    """What awaits review. Only the user's own interface may give decisions."""
 
     editor: MemoryEditor
     capture: Capture
     log: EventLog
     forgetting: MemoryForgetting
+    library: LessonLibrary
+    verdicts: LessonVerdicts
 
     def list_newest(self, domains: Sequence[Domain] | None) -> tuple[list[PendingMemory], int]:
         """Return the newest that await review, and the number of all."""
@@ -64,6 +92,41 @@ class ReviewInbox:
             domains, (MemoryStatus.PENDING,), namespace=None, limit=MAX_LISTED
         )
         return [self._describe(memory) for memory in found], total
+
+    def list_lessons(self, domains: Sequence[Domain] | None) -> list[PendingLesson]:
+        """List the lessons of these projects that await review, newest first."""
+        projects = None
+        if domains is not None:
+            named = (domain.partition(":") for domain in domains)
+            projects = [name for family, _, name in named if family == PROJECT]
+        return [self._describe_lesson(each) for each in self.library.list_to_review(projects)]
+
+    def find_lesson(self, name: str) -> PendingLesson:
+        """Return the lesson of this name. Raises NotFound, AmbiguousName, and InvalidInput if it
+        does not await review."""
+        known = self.library.find_lesson(name)
+        if not known.awaits_review:
+            raise InvalidInput(
+                f"the lesson {known.lesson.id} does not await review: it is {known.state}"
+            )
+        return self._describe_lesson(known)
+
+    def judge(self, decisions: Sequence[LessonDecision]) -> tuple[list[KnownLesson], list[str]]:
+        """Carry out the decisions on lessons. Return these, and why some were not carried out."""
+        judged: list[KnownLesson] = []
+        skipped: list[str] = []
+        for decision in decisions:
+            name, text = decision.known.lesson.id, decision.text
+            try:
+                if not decision.is_accepted:
+                    judged.append(self.verdicts.reject(name, confirmed=True))
+                elif text in ("", decision.known.text):
+                    judged.append(self.verdicts.accept(name))
+                else:
+                    judged.append(self.verdicts.edit(name, text))
+            except (InvalidInput, NotFound, ContentBlocked) as exc:
+                skipped.append(str(exc))
+        return judged, skipped
 
     def count(self) -> int:
         groups = self.editor.outlines.count_groups()
@@ -125,6 +188,9 @@ class ReviewInbox:
         if stored is None or not stored.is_pending:
             raise InvalidInput(f"{memory.id} does not await review any more")
         return stored
+
+    def _describe_lesson(self, known: KnownLesson) -> PendingLesson:
+        return PendingLesson(known=known, event=self.log.get(known.lesson.events[0]))
 
     def _describe(self, memory: Memory) -> PendingMemory:
         event = self.log.get(EventId(memory.event_id)) if memory.event_id else None

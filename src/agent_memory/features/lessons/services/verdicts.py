@@ -41,8 +41,7 @@ class LessonVerdicts:
         text = " ".join(text.split())
         if not text:
             raise InvalidInput("the new text is empty")
-        if len(text) > MAX_TEXT:
-            raise InvalidInput(f"a lesson has at most {MAX_TEXT} characters, not {len(text):,}")
+        check_text(text)
         return self._judge(name, VerdictState.ACCEPTED, text=self._clean(text))
 
     def reject(self, name: str, reason: str = "", *, confirmed: bool) -> KnownLesson:
@@ -78,3 +77,9 @@ class LessonVerdicts:
 
     def _clean(self, text: str) -> str:
         return self.secrets.clean(text, where=_WHERE)
+
+
+def check_text(text: str) -> None:
+    """Raise InvalidInput for words of a lesson that are too many."""
+    if len(text) > MAX_TEXT:
+        raise InvalidInput(f"a lesson has at most {MAX_TEXT} characters, not {len(text):,}")
