@@ -210,7 +210,7 @@ def _find_choices(talk: Talk) -> list[Settlement]:
 
 
 def _settle(closing: Turn, proposal: Turn, opening: Turn) -> Settlement:
-    chosen = [each.text for each in closing.sentences if each.has(Act.CHOICE) and not each.asks]
+    chosen = [each.text for each in closing.sentences if rules.chooses(each)]
     said = " ".join(chosen)
     if chosen and closing.size >= _WHOLE and len(closing.text) < _LONGEST_CHOICE:
         said = closing.text
@@ -252,7 +252,7 @@ def _closes(turn: Turn, *, works: bool) -> bool:
     """Return whether the user chooses, or agrees to what is then done (`works`)."""
     if _TODAY.search(turn.view):
         return False
-    if any(each.has(Act.CHOICE) and not each.asks for each in turn.sentences):
+    if any(rules.chooses(each) for each in turn.sentences):
         return True
     return works and turn.size <= _SHORT and turn.sentences[0].has(Act.CONSENT) and not turn.asks
 

@@ -8,18 +8,20 @@ from agent_memory.features.toc.model.act_cues import Act
 LEAST = 2.0  # of the weight of a rule
 _WEIGHTS = {
     Act.LASTING: 2.0,
-    Act.FORBIDDING: 1.3,
+    Act.FORBIDDING: 1.6,
     Act.RESERVING: 2.0,
     Act.PREFERENCE: 1.2,
     Act.CUSTOM: 1.2,
     Act.CONTRAST: 1.2,
     Act.CHOICE: 1.1,
     Act.SCOPE: 0.9,
-    Act.NECESSITY: 0.8,
+    Act.UNIVERSAL: 1.5,
+    Act.NECESSITY: 0.9,
     Act.WISH: 0.7,
     Act.AMOUNT: 0.6,
 }
 _DIRECTIVE = frozenset(_WEIGHTS) - {Act.CONTRAST, Act.SCOPE, Act.AMOUNT}
+_LASTING = frozenset((Act.LASTING, Act.RESERVING))
 _AFTER_WORK = 0.5  # what the user says of it at once is about how work is to be done
 ANSWERS = 0.4  # a question of the agent
 _HEDGED = -1.2
@@ -32,11 +34,13 @@ _DESCRIBES = re.compile(  # what happens, not what is to be done
     r"|^(?:and|but|so)? ?(?:every|the) .{0,60} (?:always|never) \w+s\b"
 )
 _NOW = re.compile(
-    r"\b(?:yet|for now|right now|today|tonight|tomorrow|this time|at the moment|just this"
-    r"|only this"
-    r"|in this one|first of all|until i|while i|it|this|that|them)[.!]*$"
-    r"|\b(?:yet|for now|right now|just this|this (?:one )?time|today|tonight|until i|while i)\b"
-    r"|\bnow[,.]"
+    r"\b(?:yet|for now|right now|just this|this (?:one )?time|today|tonight|tomorrow"
+    r"|at the moment|this (?:week|month|sprint)"
+    r"|in this one|first of all|until i|while i)\b|\bnow[,.]|\bnow$"
+)
+_THAT_ONE = re.compile(
+    r"\b(?:it|this|that|them|this one|that one)[.!]*$|\b(?:don'?t|do not|stop|never) \w+ (?:it"
+    r"|this|that|them)\b"
 )
 _REPORTS = re.compile(
     r"^(?:(?:ok(?:ay)?|yeah|yes|hey|so|and|but|well|right|hm+|oh|good|great|perfect|sure"
@@ -51,11 +55,18 @@ _REPORTS = re.compile(
     r"|added|that makes|makes"
     r"|glad|thanks|nice)\b)"
 )
+_COMMENTS = re.compile(
+    r"^(?:(?:so|and|but|yes|well|ok(?:ay)?|yeah|right)[,.! ]+)*(?:that|it|this|which"
+    r"|creating \w+|the whole)\b"
+    r".{0,40}?(?:'d| would| could| seems?| makes?| feels?| looks?| sounds?| doesn't seem"
+    r"|'s (?:an?|like) )"
+)
 _HEDGE = re.compile(
     r"\b(?:could|might|maybe|perhaps|probably|wonder|i guess|i think|not sure|if we)\b"
 )
 _MIND = re.compile(
     r"\bwould you mind|\b(?:could|can|would) (?:you|u) (?:please |pls )(?:always|never|stop|not)\b"
+    r"|\b(?:could|can|would) (?:you|u) .{0,40}(?:from now on|in (?:the )?future|going forward)\b"
 )
 _LETS = re.compile(
     r"^(?:(?:ok(?:ay)?|and|so|now|then|please|pls|good|great|yes|no|also|just|can you|could you"
@@ -96,11 +107,23 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
     weight += max(more, 0.8 if sentence.has(Act.OBJECTION) else 0.0)
     if _HEDGE.search(view):
         weight += _HEDGED
-    if _NOW.search(view) and Act.LASTING not in found:
+    lasts = bool(_LASTING & set(found))
+    if _NOW.search(view) and not lasts:
         return 0.0
-    if _LETS.match(view) and not {Act.LASTING, Act.RESERVING} & set(found):
-        weight -= 1.0
+    if _THAT_ONE.search(view) and not lasts:
+        weight -= 0.7
+    if _LETS.match(view) and not lasts:
+        weight -= 1.5
+    if _COMMENTS.match(view) and not lasts and Act.CONTRAST not in found:
+        return 0.0
     return weight
+
+
+def chooses(sentence: Sentence) -> bool:
+    """Return whether a sentence of the user takes one of several ways."""
+    if sentence.asks or not sentence.has(Act.CHOICE) or reports(sentence):
+        return False
+    return not _HEDGE.search(sentence.view) and not _COMMENTS.match(sentence.view)
 
 
 def reports(sentence: Sentence) -> bool:
