@@ -104,10 +104,12 @@ class TestInjections:
         for given, each in zip((asked, read, prompt, start), found, strict=True):
             assert each["tokens"] == -(-len(given) // 4)
             assert each["items"]
+            plain = given is start  # a line for each, with its short name
             for item in each["items"]:
-                assert f'uri="{item["uri"]}"' in given
+                name = item["uri"].partition("/decisions/")[2].partition(":")[0]
+                assert (f"decisions:{name}:0)" if plain else f'uri="{item["uri"]}"') in given
                 assert item["title"] in given
-            assert given.count("uri=") == len(each["items"])
+            assert given.count("\n- " if plain else "uri=") == len(each["items"])
         assert found[-1]["items"][0]["uri"].endswith(stored.replace("decisions:", "decisions/"))
 
         assert agent.list("--session", later) == found[:2]
