@@ -10,6 +10,7 @@ import pytest
 from agent_memory.features.lessons.adapters.extraction_worker import ExtractionWorker
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
 from agent_memory.features.lessons.model.lessons import (
+    EDITION,
     Lesson,
     LessonKind,
     LessonVerdict,
@@ -190,6 +191,19 @@ class TestThePast:
         ann.hear([])
         assert ann.know() == LESSONS
         assert ann.lessons.history() is None
+
+    def test_another_edition_learns_all_again(self, ann: LessonHarness) -> None:
+        ann.hear(EVENTS)
+        before = {each.id: Outcomes(given=1) for each in ann.know()}
+        ann.lessons.set_outcomes(before, {})
+        for talk in TALKS[1:]:
+            ann.lessons.replace(talk[0].session_id, None, None, [])
+        ann.lessons.set_edition(EDITION - 1)
+        ann.hear([])
+        assert ann.know() == LESSONS
+        given = [each.outcomes.given for each in ann.lessons.list_all("shop")]
+        assert sorted(set(given)) == [0, 1]  # those that were removed are new
+        assert ann.lessons.edition() == EDITION
 
     def test_it_goes_on_after_a_restart(self, ann: LessonHarness, store: OrderedStore) -> None:
         ann.record(EVENTS)

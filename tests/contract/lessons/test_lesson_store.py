@@ -135,11 +135,23 @@ class TestReplacing:
         assert lessons.list_session(SESSION) == many
         assert lessons.count_unembedded() == len(many)
 
-    def test_a_damaged_one_is_a_storage_failure(
+    def test_a_damaged_one_is_missing_until_it_is_learned_again(
+        self, lessons: LessonStore, store: OrderedStore
+    ) -> None:
+        one, two = build_lesson(1), build_lesson(2)
+        lessons.replace(SESSION, None, None, [one, two])
+        key = next(key for key, _ in everything(store, families.LESSONS) if key[:7] == b"lesson:")
+        commit(store, Batch((Put(families.LESSONS, key, b"\x01garbage"),)))
+        assert list_known(lessons) == [two]
+        assert lessons.get([one.id]) == [None]
+        lessons.replace(SESSION, None, None, [one, two])
+        assert list_known(lessons) == [one, two]
+
+    def test_a_damaged_verdict_is_a_storage_failure(
         self, lessons: LessonStore, store: OrderedStore
     ) -> None:
         lessons.replace(SESSION, None, None, [build_lesson(1)])
-        (key,) = (key for key, _ in everything(store, families.LESSONS) if key[:7] == b"lesson:")
+        key = b"verdict:" + build_lesson(1).fingerprint.encode()
         commit(store, Batch((Put(families.LESSONS, key, b"\x01garbage"),)))
         with pytest.raises(StorageFailed):
             lessons.list_all()
@@ -205,7 +217,11 @@ class TestWhatStays:
 
 class TestProgress:
     def test_it_begins_with_nothing(self, lessons: LessonStore) -> None:
-        assert (lessons.cursor(), lessons.history()) == (None, None)
+        assert (lessons.cursor(), lessons.history(), lessons.edition()) == (None, None, 0)
+
+    def test_the_edition_is_kept(self, lessons: LessonStore) -> None:
+        lessons.set_edition(3)
+        assert lessons.edition() == 3
 
     def test_the_past_may_be_done(self, lessons: LessonStore) -> None:
         lessons.set_history(Position(at_ms=Millis(5), event_id=EventId("e1")))

@@ -115,6 +115,9 @@ class TestReview:
         learn(memory)
         (rule,) = list_lessons(memory)
         assert rule["uri"] in memory.text("review")
+        assert "To review: 1 rule from your words" in memory.text("status")
+        week = {"given": 0, "heeded": 0, "repeated": 0, "to_review": 1}
+        assert memory.json("status")["lessons"] == week
         listed = memory.json("review", "--domain", "project")
         assert [each["source"]["text"] for each in listed["lessons"]] == [RULE]
         assert (listed["total"], listed["lessons_total"]) == (0, 1)

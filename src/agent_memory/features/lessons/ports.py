@@ -43,6 +43,12 @@ class LessonStore(Protocol):
 
     def set_history(self, at: Position | None, /) -> None: ...
 
+    def edition(self) -> int:
+        """Return the edition that sessions were learned with; 0 if none ever was."""
+        ...
+
+    def set_edition(self, edition: int, /) -> None: ...
+
     def replace(
         self,
         session: SessionId,

@@ -10,6 +10,9 @@ from agent_memory.features.hooks.operations import Decision, check_folder
 from agent_memory.features.injections.model.injections import DayCount
 from agent_memory.features.injections.operations import InjectionDay
 from agent_memory.features.injections.services.injections import Injections
+from agent_memory.features.lessons.operations import LessonWeek
+from agent_memory.features.lessons.services.catalog import LessonCatalog
+from agent_memory.features.lessons.services.library import LessonLibrary
 from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.operations import SyncAnswer
@@ -143,11 +146,13 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
         with run.terminal.progress("Verifying", counted.total) as advance:
             verified = stats.verify(domains, advance)
     days = run.services[Injections].count_days(run.zone, DAYS)
+    week = LessonWeek.count(run.services[LessonCatalog], run.services[LessonLibrary])
     run.show(
         {
             **msgspec.to_builtins(CountedMemories.from_counts(counted)),
             "recording": consent_json(recording),
             "injections": msgspec.to_builtins([InjectionDay.from_count(day) for day in days]),
+            "lessons": msgspec.to_builtins(week),
             "verified": None
             if verified is None
             else {
@@ -156,7 +161,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
                 "problems": list(verified.problems),
             },
         },
-        lambda: "\n".join(_as_text(counted, days, recording, verified, verbose)),
+        lambda: "\n".join(_as_text(counted, days, week, recording, verified, verbose)),
         essential=str(counted.total),
     )
     return 1 if verified is not None and verified.problems else 0
@@ -165,6 +170,7 @@ def status(run: Invocation, domain: str, verbose: bool, verify: bool) -> int:
 def _as_text(
     counted: MemoryCounts,
     days: Sequence[DayCount],
+    week: LessonWeek,
     recording: Decision,
     verified: MemoryCheck | None,
     verbose: bool,
@@ -194,6 +200,9 @@ def _as_text(
     yield f"Recall: {FEATURES[counted.features]}"
     yield f"Recording: {describe_consent(recording)}"
     yield f"Injected: {describe_days(days)}"
+    if week.given:
+        done = f"given {week.given:,}, heeded {week.heeded:,}, repeated {week.repeated:,}"
+        yield f"Lessons: {DAYS} days {done}"
     if counted.indexes.vectors_waiting:
         yield f"Meaning: {describe_embedding(counted.indexes)}"
     if counted.contents is not None:
@@ -201,6 +210,9 @@ def _as_text(
     if counted.to_review:
         waiting = rendering.count(counted.to_review, "memory", "memories")
         yield f"To review: {waiting} noted automatically: memory review"
+    if week.to_review:
+        waiting = rendering.count(week.to_review, "rule")
+        yield f"To review: {waiting} from your words: memory review"
     if counted.waiting:
         yield f"Notes: {rendering.count(counted.waiting, 'change')} not written yet"
     if verified is not None:

@@ -24,6 +24,7 @@ class GuardedLessons:
 
     OPEN: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("cursor", "advance", "history", "set_history", "replace"), _JOB),
+        **dict.fromkeys(("edition", "set_edition"), _JOB),
         **dict.fromkeys(("list_unembedded", "count_unembedded", "set_vectors"), _JOB),
         "find": "ids say nothing, and are read with `get`",
         "list_days": "numbers of all projects, which only the owner of a memory is shown",
@@ -45,6 +46,12 @@ class GuardedLessons:
 
     def set_history(self, at: Position | None, /) -> None:
         self._store.set_history(at)
+
+    def edition(self) -> int:
+        return self._store.edition()
+
+    def set_edition(self, edition: int, /) -> None:
+        self._store.set_edition(edition)
 
     def replace(
         self,

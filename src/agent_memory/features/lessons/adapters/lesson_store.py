@@ -17,6 +17,7 @@ rows of their own, stay with it.
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +34,7 @@ from agent_memory.features.lessons.model.lessons import (
     Trust,
     VerdictState,
 )
+from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys, rows
@@ -44,6 +46,7 @@ _PLACE, _AT, _UNEMBEDDED, _VERDICT = b"place:", b"at:", b"unembedded:", b"verdic
 _DAY = b"day:"
 _MODEL = b"model"
 _CURSOR, _HISTORY = b"checkpoint:lessons", b"checkpoint:past-lessons"
+_EDITION = b"checkpoint:lesson-edition"
 _PAGE = 1_000
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -119,6 +122,14 @@ class StoredLessons:
         else:
             record = _PositionRecord(at.at_ms, at.event_id)
             rows.write(self._store, Put(families.PROGRESS, _HISTORY, codec.pack(record)))
+
+    def edition(self) -> int:
+        value = self._store.get(families.PROGRESS, _EDITION)
+        return 0 if value is None else int(codec.decode_key(value))
+
+    def set_edition(self, edition: int, /) -> None:
+        value = codec.encode_key(b"%d" % edition)
+        rows.write(self._store, Put(families.PROGRESS, _EDITION, value))
 
     def replace(
         self,
@@ -301,17 +312,23 @@ class StoredLessons:
 
     def _get(self, prefix: bytes, places: Sequence[Place], kind: type[S]) -> dict[Place, S]:
         values = self._store.get_many(_FAMILY, [prefix + place for place in places])
-        return {
-            place: codec.unpack(value, kind)
-            for place, value in zip(places, values, strict=True)
-            if value is not None
-        }
+        found = zip(places, values, strict=True)
+        return _unpack_all(((place, value) for place, value in found if value is not None), kind)
 
     def _scan(self, prefix: bytes, kind: type[S]) -> dict[Place, S]:
         """Return the records under the beginning of a key, by their places."""
         skipped = prefix.index(b":") + 1
         pages = rows.iter_pages(self._store, _FAMILY, prefix, keys.end_of(prefix), limit=_PAGE)
-        return {key[skipped:]: codec.unpack(value, kind) for page in pages for key, value in page}
+        return _unpack_all(((key[skipped:], value) for page in pages for key, value in page), kind)
+
+
+def _unpack_all(found: Iterable[tuple[Place, bytes]], kind: type[S]) -> dict[Place, S]:
+    """Decode records. A damaged one that is derived counts as missing, as it is learned again."""
+    decoded: dict[Place, S] = {}
+    for place, value in found:
+        with nullcontext() if kind is _VerdictRecord else suppress(StorageFailed):
+            decoded[place] = codec.unpack(value, kind)
+    return decoded
 
 
 def _add(lesson: Lesson, before: Lesson | None) -> list[Operation]:

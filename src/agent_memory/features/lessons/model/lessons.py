@@ -18,6 +18,7 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 LessonId = NewType("LessonId", str)
 Fingerprint = NewType("Fingerprint", str)
 
+EDITION = 1  # of what is extracted: raise it, and all sessions are learned again
 MAX_TEXT = 400  # characters: an agent is given it whole
 MAX_SITUATION = 400
 MAX_NAMES = 20  # paths, commands, errors and words, each

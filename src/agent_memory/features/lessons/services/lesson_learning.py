@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agent_memory.features.lessons.model.lessons import Lesson
+from agent_memory.features.lessons.model.lessons import EDITION, Lesson
 from agent_memory.features.lessons.ports import LessonExtractor, LessonStore
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry
@@ -78,16 +78,18 @@ class LessonLearner:
         self.on_learned()
 
     def _begin(self) -> int:
-        """Return the cursor. If the outbox no longer has all changes, everything up to now is of
-        the past."""
+        """Return the cursor. If the outbox no longer has all changes, or an earlier edition learned
+        from them, everything up to now is of the past."""
         cursor = self.lessons.cursor()
-        if cursor is None:
-            cursor, newest = 0, self.log.watermark()
-            if not paging.has_all_after(self.outbox, 0, newest):
-                cursor = newest
-                self.lessons.set_history(_START)
-            self.lessons.advance(cursor)
-        return cursor
+        if cursor is not None and self.lessons.edition() == EDITION:
+            return cursor
+        if cursor is not None or not paging.has_all_after(self.outbox, 0, self.log.watermark()):
+            cursor = self.log.watermark() if cursor is None else cursor
+            self.past.clear()
+            self.lessons.set_history(_START)
+        self.lessons.advance(cursor or 0)
+        self.lessons.set_edition(EDITION)
+        return cursor or 0
 
     def _learn_entries(
         self,
