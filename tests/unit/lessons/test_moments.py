@@ -103,7 +103,8 @@ class TestPrompts:
 
     def test_by_words_alone_before_there_is_a_model(self) -> None:
         desk = Desk(PALLETS, *fill(20))
-        assert "dock seven" in desk.ask("the herring pallets: which dock floods?")
+        asked = "where do the pallets of the herring boats go when the dock floods?"
+        assert "dock seven" in desk.ask(asked)
         assert not desk.ask("paint the fence")
 
     def test_within_the_budget(self) -> None:

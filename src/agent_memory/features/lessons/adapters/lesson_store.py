@@ -68,6 +68,7 @@ class _LessonRecord(msgspec.Struct, array_like=True, frozen=True):
     commands: tuple[str, ...]
     errors: tuple[str, ...]
     avoids: tuple[str, ...]
+    weight: float
 
 
 class _VectorsRecord(msgspec.Struct, array_like=True, frozen=True):

@@ -126,6 +126,7 @@ def _build(draft: _Draft) -> Lesson:
         commands=draft.commands[:MAX_NAMES],
         errors=draft.errors[:MAX_NAMES],
         avoids=draft.avoids[:MAX_NAMES],
+        weight=round(draft.weight, 2),
     )
 
 

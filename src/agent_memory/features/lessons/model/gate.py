@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 else:
     np = LatePackage("numpy")
 
-THRESHOLD = 0.5
+THRESHOLD = 0.1  # of the likeliest: nothing is given with 19 of 20 prompts that need nothing
+MORE_THRESHOLD = 0.2  # of those beside it
 TELLING = 0.8  # least weight of a word that says what a text is about
 _MOST_WORDS = 300  # of a prompt are read
 _SAMPLED = 300  # requests of the project that a lesson is compared with
@@ -52,6 +53,7 @@ class PromptEvidence(NamedTuple):
     known: float = 0.0  # how many of them some lesson has
     shared: float = 0.0  # how rare are those which this lesson has
     about: float = 0.0  # or its situation
+    length: float = 0.0  # the number of the prompt's telling words
 
 
 class Cosines(NamedTuple):
@@ -71,18 +73,21 @@ class _GateCurve(NamedTuple):
 _UNMEASURED = Cosines(0.0, 0.0, 0.0, 0.0)
 _BY_MEANING = _GateCurve(
     PromptEvidence(
-        text=-4.38,
-        situation=14.91,
-        text_lead=19.35,
-        situation_lead=5.23,
-        unknown=-0.59,
-        known=0.14,
-        shared=-0.22,
-        about=1.29,
+        text=1.46,
+        situation=7.17,
+        text_lead=10.23,
+        situation_lead=6.12,
+        unknown=4.87,
+        known=2.63,
+        shared=0.2,
+        about=0.82,
+        length=-0.22,
     ),
-    -8.55,
+    -13.76,
 )
-_BY_WORDS = _GateCurve(PromptEvidence(unknown=1.34, known=0.45, shared=0.28, about=2.52), -6.11)
+_BY_WORDS = _GateCurve(
+    PromptEvidence(unknown=3.96, known=1.74, shared=0.42, about=1.68, length=-0.11), -9.9
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +120,13 @@ class PromptGate:
                 known=math.log1p(len(seen)),
                 shared=self._weigh(seen, self.texts[place]),
                 about=self._weigh(seen, self.about[place]),
+                length=len(words),
             )
             score = _score(_BY_WORDS if nearness is _UNMEASURED else _BY_MEANING, evidence)
             if score >= THRESHOLD:
                 rated.append(RatedLesson(known, score))
-        return sorted(rated, key=lambda each: -each.score)
+        rated.sort(key=lambda each: -each.score)
+        return [each for each in rated if each is rated[0] or each.score >= MORE_THRESHOLD]
 
     def _weigh(self, seen: Iterable[str], words: frozenset[str]) -> float:
         return math.log1p(sum(self.rarity[word] for word in seen if word in words))

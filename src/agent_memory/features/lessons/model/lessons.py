@@ -68,6 +68,7 @@ class Lesson:
     commands: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     avoids: tuple[str, ...] = ()
+    weight: float = 0.0  # how clearly the words say it
 
     @property
     def position(self) -> Position:

@@ -17,6 +17,7 @@ from agent_memory.kernel.text.untrusted import disarm
 
 MARKER = "memory_context"  # as of all contexts: what we gave is not recorded as said
 NOTICE = "From earlier sessions of this project, as information:"
+MAX_LINE = 1_000  # characters
 LEAST_CHARS = 80  # of a lesson that is cut to fit
 SHORT_ID = 8  # characters: enough to open it
 _WHAT = {
@@ -42,16 +43,21 @@ def tell(
 
 
 def tell_lines(
-    lessons: Iterable[KnownLesson], zone: tzinfo, *, most: int, tokens: int
+    lessons: Iterable[KnownLesson],
+    zone: tzinfo,
+    *,
+    most: int,
+    tokens: int,
+    longest: int = MAX_LINE,
 ) -> tuple[list[str], list[KnownLesson]]:
-    """Return the lines of as many of the first lessons as fit, and these; the last may be cut."""
+    """Return the lines of as many of the first lessons as fit, and these; long ones are cut."""
     left = 4 * tokens
     lines: list[str] = []
     told: list[KnownLesson] = []
     for known in lessons:
         if len(told) >= most:
             break
-        line = _tell_lesson(known, zone, left)
+        line = _tell_lesson(known, zone, min(left, longest))
         if line:
             left -= len(line) + 1
             lines.append(line)

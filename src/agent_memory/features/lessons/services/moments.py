@@ -30,12 +30,15 @@ from agent_memory.features.lessons.model.outcomes import (
 )
 from agent_memory.features.lessons.model.tool_gate import ToolGate, build_tool_gate
 from agent_memory.features.log.model.metadata import get_main_session
+from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import EmbedderFailed
 
 PROMPT_TOKENS = 250
 TOOL_TOKENS = 100
 MOST_GIVEN = 3
 MOST_RULES, MOST_OPEN = 8, 5
+RULES_SHARE = 0.7  # of the tokens of a start: what is open must fit, too
+LONGEST_AT_START = 220  # characters of a line
 EMBEDDING_SECONDS = 0.3  # after that, words alone: the agent waits
 MAX_SESSIONS = 500
 MAX_LATEST = 10  # times that something was given, for what a user objects to
@@ -153,11 +156,20 @@ class LessonMoments:
         self.given.forget(session)
         gates = self._get_gates(project)
         active = [known for known in reversed(gates.tools.lessons) if not _is_own(known, session)]
-        chosen = [
-            *_choose(active, LessonKind.RULE, MOST_RULES, Trust.USER),
-            *_choose(active, LessonKind.OPEN, MOST_OPEN, Trust.AGENT),
-        ]
-        lines, told = telling.tell_lines(chosen, self.zone, most=len(chosen), tokens=tokens)
+        rules = sorted(  # the newest of those that are as clear
+            (each for each in active if _is(each, LessonKind.RULE, Trust.USER)),
+            key=lambda each: -each.lesson.weight,
+        )
+        open_ends = [each for each in active if _is(each, LessonKind.OPEN, Trust.AGENT)]
+        lines: list[str] = []
+        told: list[KnownLesson] = []
+        for some, most, share in ((rules, MOST_RULES, RULES_SHARE), (open_ends, MOST_OPEN, 1.0)):
+            left = tokens - estimate_tokens("\n".join(lines))
+            more, also = telling.tell_lines(
+                some, self.zone, most=most, tokens=int(left * share), longest=LONGEST_AT_START
+            )
+            lines += more
+            told += also
         self.given.add(session, Moment.START, told)
         return _build_injection("\n".join(lines), told)
 
@@ -278,8 +290,5 @@ def _is_own(known: KnownLesson, session: str) -> bool:
     return get_main_session(known.lesson.session_id) == get_main_session(session)
 
 
-def _choose(
-    active: Iterable[KnownLesson], kind: LessonKind, most: int, least: Trust
-) -> list[KnownLesson]:
-    found = [known for known in active if known.lesson.kind is kind and known.lesson.trust >= least]
-    return found[:most]
+def _is(known: KnownLesson, kind: LessonKind, least: Trust) -> bool:
+    return known.lesson.kind is kind and known.lesson.trust >= least
