@@ -1,19 +1,22 @@
 """LessonLibrary and LessonVerdicts over every store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
 from agent_memory.features.lessons.model.lessons import (
+    Fingerprint,
     Lesson,
     LessonId,
     LessonKind,
     LessonState,
+    LessonVerdict,
     Outcomes,
     Trust,
+    VerdictState,
 )
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
@@ -24,6 +27,7 @@ from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel import access
 from agent_memory.kernel.access import Principal
 from agent_memory.kernel.errors import AmbiguousName, Forbidden, InvalidInput, NotFound
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from tests.lesson_samples import build_lesson
 from tests.recall_parts import FixedClock, make_event
@@ -195,6 +199,22 @@ class TestVerdicts:
         assert "Use the token" in edited.text
         assert rejected.verdict is not None
         assert SECRET not in rejected.verdict.reason
+
+    def test_those_of_an_archive_come_before_their_lessons(self, desk: _Desk) -> None:
+        verdict = LessonVerdict(
+            fingerprint=build_lesson(1).fingerprint,
+            state=VerdictState.REJECTED,
+            at_ms=Millis(5),
+            reason=f"the token {SECRET} expired",
+        )
+        assert desk.verdicts.add(verdict)
+        assert not desk.verdicts.add(verdict)
+        desk.keep(build_lesson(1))
+        known = desk.library.find_lesson(build_lesson(1).id)
+        assert known.is_rejected
+        assert SECRET not in str(known.verdict)
+        with pytest.raises(InvalidInput):
+            desk.verdicts.add(replace(verdict, fingerprint=Fingerprint("x:y")))
 
     def test_one_that_is_gone(self, desk: _Desk) -> None:
         with pytest.raises(NotFound):

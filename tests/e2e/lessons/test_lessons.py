@@ -110,6 +110,20 @@ def test_programs_ask_over_http(memory: MemoryCommand, home: Home) -> None:
         assert web.get("/api/v1/lessons/unknown/").status_code == 404
 
 
+def test_a_rejection_goes_with_the_archive(memory: MemoryCommand) -> None:
+    learn(memory)
+    (rule,) = list_lessons(memory)
+    memory.text("lessons", "reject", rule["id"])
+    archive = memory.folder / "all.jsonl"
+    memory.text("export", "--all", str(archive))
+    with Home() as other:
+        other.serve()
+        there = MemoryCommand(other, other.work)
+        there.text("import", str(archive))
+        wait_until(lambda: bool(list_lessons(there)), "it is learned there", 60.0)
+        assert [each["state"] for each in list_lessons(there)] == ["rejected"]
+
+
 class TestReview:
     def test_new_rules_are_accepted_or_rejected(self, memory: MemoryCommand) -> None:
         learn(memory)

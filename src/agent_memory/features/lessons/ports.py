@@ -92,6 +92,10 @@ class LessonStore(Protocol):
 
     def remove_verdict(self, fingerprint: Fingerprint, /) -> None: ...
 
+    def list_verdicts(self) -> dict[Fingerprint, LessonVerdict]:
+        """List what people say, by the words of lessons."""
+        ...
+
     def set_outcomes(
         self, outcomes: Mapping[LessonId, Outcomes], days: Mapping[int, Outcomes], /
     ) -> None:

@@ -27,6 +27,7 @@ class GuardedLessons:
         **dict.fromkeys(("edition", "set_edition"), _JOB),
         **dict.fromkeys(("list_unembedded", "count_unembedded", "set_vectors"), _JOB),
         "find": "ids say nothing, and are read with `get`",
+        "list_verdicts": "the archive of everything has them, which its owner alone may make",
         "list_days": "numbers of all projects, which only the owner of a memory is shown",
         "set_outcomes": "they count what was given to agents, by ids that these were shown",
         "version": "the number of changes is shown to nobody; caches compare it",
@@ -94,6 +95,9 @@ class GuardedLessons:
         """Forget what a person said. Raises Forbidden."""
         self._check(fingerprint)
         self._store.remove_verdict(fingerprint)
+
+    def list_verdicts(self) -> dict[Fingerprint, LessonVerdict]:
+        return self._store.list_verdicts()
 
     def set_outcomes(
         self, outcomes: Mapping[LessonId, Outcomes], days: Mapping[int, Outcomes], /

@@ -269,7 +269,7 @@ class StoredLessons:
         vectors: Mapping[Place, _VectorsRecord],
         outcomes: Mapping[Place, _OutcomesRecord],
     ) -> list[KnownLesson]:
-        verdicts = self._list_verdicts() if lessons else {}
+        verdicts = self.list_verdicts() if lessons else {}
         decoded = ((place, _decode(record)) for place, record in lessons.items())
         known = [
             KnownLesson(
@@ -285,8 +285,7 @@ class StoredLessons:
     def _choose_vectors(self, record: _VectorsRecord | None) -> tuple[bytes, ...]:
         return () if record is None or record.model != self._model else record.vectors
 
-    def _list_verdicts(self) -> dict[Fingerprint, LessonVerdict]:
-        """List all verdicts: they are few."""
+    def list_verdicts(self) -> dict[Fingerprint, LessonVerdict]:
         names = (
             (Fingerprint(name.decode()), v)
             for name, v in self._scan(_VERDICT, _VerdictRecord).items()

@@ -1,8 +1,9 @@
 """What people say of lessons. It holds for all lessons of a project that say the same, also for
 those that are learned later."""
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.features.lessons.model.lessons import (
     MAX_TEXT,
@@ -19,6 +20,7 @@ from agent_memory.platform.ports import Clock
 
 MAX_REASON = 400
 _WHERE = "lesson"
+_FINGERPRINT = re.compile(r"[0-9a-f-]{36}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,19 @@ class LessonVerdicts:
         Raises ContentBlocked."""
         reason = self._clean(" ".join(reason.split())[:MAX_REASON])
         return self._judge(name, VerdictState.REJECTED, reason=reason, confirmed=confirmed)
+
+    def add(self, verdict: LessonVerdict) -> bool:
+        """Add a verdict of an archive, unless there is one. Return whether it is new. Raises
+        InvalidInput and ContentBlocked."""
+        if not _FINGERPRINT.fullmatch(verdict.fingerprint):
+            raise InvalidInput("the fingerprint of a lesson is not valid")
+        check_text(verdict.text)
+        if verdict.fingerprint in self.store.list_verdicts():
+            return False
+        text, reason = self._clean(verdict.text), self._clean(verdict.reason[:MAX_REASON])
+        self.store.set_verdict(replace(verdict, text=text, reason=reason))
+        self.on_change()
+        return True
 
     def _judge(
         self,
