@@ -152,6 +152,9 @@ class TestTools:
                 assert tool.output_schema is not None
                 jsonschema.Draft202012Validator.check_schema(tool.output_schema)
                 assert "anyOf" not in json.dumps(tool.input_schema)  # some clients refuse it
+                # Gemini CLI validates answers by an earlier JSON Schema.
+                jsonschema.Draft7Validator.check_schema(tool.output_schema)
+                assert "prefixItems" not in json.dumps(tool.output_schema)
                 assert tool.annotations is not None
             hints = {tool.name: tool.annotations for tool in tools}
             reading = [n for n in NAMES if (h := hints[n]) is not None and h.read_only_hint]

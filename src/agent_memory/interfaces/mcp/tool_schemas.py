@@ -84,6 +84,10 @@ class _Describer:
             for key, each in schema.items()
             if key not in self.left_out and each is not None and (each or key != "required")
         }
+        if pair := resolved.pop("prefixItems", None):
+            # Both are of one type. Clients that validate by an older JSON Schema do not know the
+            # word, and would allow no item at all.
+            resolved["items"] = pair[0]
         if "enum" in resolved:
             resolved.setdefault("type", "string")
         for key in ("items", "additionalProperties"):
