@@ -40,6 +40,7 @@ _STATED = 4.0  # weight of a conclusion that a turn states whole
 _SHOWN_COMMAND = 100
 _SHOWN_ERROR = 120
 _SHARED_WORDS = 2
+_COMPLAINED = 1.6  # more weight of what explains something that is wrong
 _SHOWN_PARTS = 2  # of a path
 _LONGEST_WHY = 40  # words of a sentence
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
@@ -179,6 +180,8 @@ def _describe(turn: Turn | None, told: str) -> str:
 def _find_request(talk: Talk, place: int) -> Turn | None:
     """Return the request that the work at a place is about: the last one with words of its own."""
     users = [turn for turn in talk.turns if turn.is_user and turn.place < place]
+    if not talk.runs:  # a talk about one thing
+        return users[0] if users else None
     for turn in reversed(users):
         if turn.size >= 5 and not speech_acts.is_go_on(turn.text):
             return turn
@@ -447,8 +450,8 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
         if found is None:
             continue
         first, last, weight = found
-        weight = min(weight, 5.0) + (1.0 if complained else 0.0) + (1.5 if admits else 0.0)
-        if weight < findings.LEAST_GOTCHA:
+        weight = min(weight, 5.0) + (_COMPLAINED if complained else 0.0) + (1.5 if admits else 0.0)
+        if weight <= findings.LEAST_GOTCHA:
             continue
         text = cut(_quote(turn, first, last))
         key = request.place if request else -1
@@ -508,6 +511,8 @@ def _complains(turn: Turn) -> bool:
 def _draft_open_ends(talk: Talk) -> Iterable[_Draft]:
     said = [] if talk.is_inner else [turn for turn in talk.turns if not turn.is_user]
     for turn in said[-_LAST_TURNS:]:
+        if not talk.runs and not turn.has(Act.PROGRESS):
+            continue  # a talk about how things are
         later = [each for each in talk.turns if each.place > turn.place]
         for first, last in findings.find_open_ends(turn):
             text = cut(_quote(turn, first, last))

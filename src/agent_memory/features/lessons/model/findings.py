@@ -22,7 +22,9 @@ _PROMISE = re.compile(
     r"|checking|running|reading)\b"
 )
 _TRIED = re.compile(
-    r"\b(?:tried|try|attempt(?:ed)?|experiment\w*|tested|approach|measured|benchmark\w*)\b"
+    r"\b(?:tried|try|attempt(?:ed)?|experiment\w*|tested|approach|measured|benchmark\w*"
+    r"|switching|moving|using"
+    r"|upgrad\w+|instead|idea)\b"
 )
 _VERDICT = re.compile(
     r"\b(?:forget (?:it|about it|that)|dead[- ]end|it'?s out|so no (?!hurry|rush|need|problem"
@@ -38,19 +40,28 @@ _BAD = re.compile(
     r"|expensive|flagged|crash\w*|conflicts?|problem)\b"
 )
 _FINAL = re.compile(
-    r"\b(?:gave (?:it |that |this )?up|given up|backed (?:it|that|this) out|backed out"
-    r"|abandon(?:ed)?|dead[- ]end"
-    r"|no good|scrapped|not worth|can'?t be worked around|don't see a (?:good )?way|twice as slow"
-    r"|undid it|leads nowhere|reverted (?:it|that|this) because|rolled (?:it|that|this) back"
-    r"|(?:made|makes) (?:\w+ ){0,2}(?:slower|worse))\b"
+    r"\b(?:gave (?:\w+ )?up|given up|backed (?:\w+ )?out|took (?:it|them|that) (?:back )?out"
+    r"|abandon(?:ed)?"
+    r"|dead[- ]end|no good|scrapped|worth|can'?t be worked around|don't see a (?:good )?way"
+    r"|twice as slow|slower"
+    r"|worse|undid it|nowhere|unusable|dropped (?:it|that|them|the)|roll(?:ed)? (?:\w+ )?back"
+    r"|made no difference"
+    r"|n't (?:help|work out|pan out|pay off|scale)|not (?:help|work out|pan out|pay off|scale)"
+    r"|failed|out[.,;]"
+    r"|(?:reverted|went back).{0,80}(?:because|since|so\b|as\b|:)|(?:because|since|so"
+    r"|as)\b.{0,80}(?:reverted|went back))"
 )
 _MEASURED = re.compile(r"\d")
 _VALUE = re.compile(
-    r"\b\d{2,5}\b|\bv?\d+\.\d+(?:\.\d+)*\b|\b[\w-]+(?:\.[\w-]+)+\b|[\w.-]+@[\w.-]+"
+    r"\b\w+-\d+\b|\b\d (?:digits|characters|years|days|hours)|\b(?:ten|twelve|five|seven"
+    r"|thirty) years|\b\d{2,5}\b|\bv?\d+\.\d+(?:\.\d+)*\b|\b[\w-]+(?:\.[\w-]+)+\b|[\w.-]+@[\w.-]+"
     r"|(?:/[\w.-]+){2,}|\b\w+/\w+"
     r"|\b[A-Z][A-Z0-9_-]{2,}\b|\b(?:\w+ )?(?:port|version|branch|bucket|account|user) \S+"
 )
-_NAMED = re.compile(r"(?<=[a-z,] )(?:Dr\.? )?[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})?")
+_NAMED = re.compile(
+    r"^[A-Z][a-z]+ (?:maintains|owns|runs|decides|is responsible)"
+    r"|(?<=[a-z,] )(?:Dr\.? )?[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})?"
+)
 _TELLS = re.compile(
     r"\b(?:listens? on|runs? on|(?:is|on|at|to) port|port \d+|lives? (?:in|at|on|under)|is (?:at"
     r"|on|under)"
@@ -60,7 +71,9 @@ _TELLS = re.compile(
     r"|at )?\w* ?v?\d[\d.]*"
     r"|old one"
     r"|password|account is|expires?|(?:hosts?|servers?|machines?|customers?|nodes"
-    r"|runners) (?:have|has|runs?|use) \w+ \d[\d.]*|not? \w+ since|user(?:name)? is"
+    r"|runners) (?:have|has|runs?|use) \w+ \d[\d.]*|not? \w+ since|maintains?|owns|switched off"
+    r"|decommissioned|since the move|speaks?|(?:has|have) \d+|are kept|(?:is|are) on [\w.-]*\d"
+    r"|user(?:name)? is"
     r"|hosted (?:on|at|by)"
     r"|bucket is|limit(?:ed)? (?:is|to)|maintain(?:s|ed) by|in \w+ at \S+@)\b"
 )
@@ -71,26 +84,15 @@ _FACT = re.compile(
 )
 _SUPPOSED = re.compile(r"(?:so |and |but )?(?:if|when|given|speaking|let me|more \w+,)\b")
 _DONE = re.compile(r"\b(?:done|written|finished|added|implemented|fixed|merged|now)\b")
-_LEAVES = re.compile(
-    r"\b(?:not (?:done|written|implemented|migrated|finished|tested|covered|wired|replaced|there"
-    r"|moved"
-    r"|started|handled|converted|in place|yet)|isn't[.,;:](?= |$)|isn't \w+(?: \w+){0,2} yet"
-    r"|isn't (?:done|finished|written|there|tested|covered)|still (?:to do|to be|open|missing"
-    r"|needs?"
-    r"|fails? (?:on|in|with|if|when)|broken)|to ?do:|left to do|yet to be|remains?\b.{0,60}\buntil"
-    r"|next step|remaining:|(?:i|we) (?:have not|haven't|did not|didn't) (?:yet )?\w+|open:"
-    r"|unfinished"
-    r"|half done|there is no .{1,30} yet|not .{1,30} yet|waits? for|waiting for"
-    r"|stays? .{1,40} until"
-    r"|until .{1,40} (?:has|have|is|are|decid\w+))\b"
-)
 _SUPPOSES = re.compile(
-    r"\b(?:if|would|could|might|may|should|probably|perhaps|maybe|was|were|wasn't|weren't"
-    r"|to ensure"
-    r"|i'll|i will|we'll|unrelated|whether)\b"
+    r"\b(?:if|would|could(?! not|n't)|might|may|probably|perhaps|maybe|to ensure|i'll|i will"
+    r"|we'll|unrelated"
+    r"|whether|wasn't|weren't)\b"
 )
 _CERTAIN = re.compile(
-    r"\b(?:still to do|left to do|to ?do:|not (?:done|written|implemented|finished)\b)"
+    r"\b(?:still (?:to do|needs?|has to|have to)|left to do|to ?do:|not (?:done|written"
+    r"|implemented|finished)"
+    r"|next step|yet\b|missing|i could(?:n't| not))"
 )
 _OFFER = re.compile(
     r"\b(?:shall i|should i|want me|do you want|would you like|if you (?:want|like))\b"
@@ -180,9 +182,9 @@ def find_open_ends(turn: Turn) -> list[tuple[int, int]]:
     """Return the sentences of an agent's turn that say what is left to do."""
     found: list[tuple[int, int]] = []
     for place, sentence in enumerate(turn.sentences):
-        if sentence.asks or _OFFER.search(sentence.view) or sentence.size < 4:
+        if sentence.asks or _OFFER.search(sentence.view) or sentence.size < 4 or promises(sentence):
             continue
-        if not sentence.has(Act.UNDONE) or not _LEAVES.search(sentence.view):
+        if not sentence.has(Act.UNDONE):
             continue
         if _SUPPOSES.search(sentence.view) and not _CERTAIN.search(sentence.view):
             continue

@@ -8,7 +8,7 @@ looked up by their rare terms, so a large project takes no longer per lesson tha
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 from agent_memory.features.lessons.model.lessons import Lesson, LessonId, LessonKind
 from agent_memory.kernel.text.analysis import extract_terms
@@ -18,60 +18,96 @@ from agent_memory.kernel.text.vocabulary import GRAMMAR
 _STOPPED = frozenset(map(stem, GRAMMAR))
 _RARE = 24  # lessons that have a term
 _LOOKED_UP = 8  # rare terms of a lesson
-_SAME = 0.75  # share of terms of a repetition
+_SAME = 0.85  # share of terms of a repetition
+_KNOWN = 0.2  # of what is replaced by another value
 _SUBJECT = 0.4  # of an amended rule
 _NORMS = frozenset({LessonKind.RULE, LessonKind.DECISION, LessonKind.FACT})
-_CHANGES = re.compile(
-    r"\b(?:amend(?:ed|ing|ment)?|supersed(?:es|ed|ing)|from now on|no longer|any ?more"
-    r"|updates? to|changed?"
-    r"|replac(?:es|ed|ing)|as of|instead|new|drop(?:s|ped)?|dead|gone|switch(?:ed|ing)?"
-    r"|revert(?:ed|ing)?|mov(?:ed|ing)"
-    r"|we go to|was wrong|that's wrong|used to|old|actually|correction|not any|kick out"
-    r"|throw out|get rid|breaks)\b",
+_CHANGE_WORDS = """
+amend amended amending amendment supersede supersedes superseded superseding anymore update updates
+change changed replace replaces replaced replacing instead new drop drops dropped dead gone switch
+switched switching revert reverted moved moving old actually correction kick throw rid breaks wrong
+"""
+_CHANGES = frozenset(map(stem, _CHANGE_WORDS.split()))
+_CHANGE_PHRASES = ("from now on", "no longer", "any more", "as of ", "we go to ", "used to ")
+_THROWS_OUT = re.compile(
+    r"\b(?:drop|throw|kick|get rid of|replace|forget) (?:\w+ ){0,2}(?:the )?(?:old|other"
+    r"|previous)\b|\bis dead\b"
+    r"|\bsupersed",
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?![\w])")
 
 
-@dataclass(slots=True, eq=False)
 class _Read:
-    lesson: Lesson
-    terms: frozenset[str]
-    about: frozenset[str]  # terms of the situation
-    changes: bool
-    values: frozenset[str]
+    """A lesson with its terms. What few comparisons need is read when one does."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self.lesson = lesson
+        found = frozenset(extract_terms(lesson.text))
+        self.terms = found - _STOPPED
+        lower = lesson.text.lower()
+        self.changes = not found.isdisjoint(_CHANGES) or any(
+            phrase in lower for phrase in _CHANGE_PHRASES
+        )
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """The terms of its situation."""
+        return frozenset(extract_terms(self.lesson.situation)) - _STOPPED
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        return frozenset(_VALUE.findall(self.lesson.text))
 
 
 def find_superseded(lessons: Sequence[Lesson]) -> dict[LessonId, LessonId]:
     """Return the lessons that a later one replaced, with that one. `lessons` are oldest first."""
-    read = [_read(lesson) for lesson in lessons]
-    counts = Counter(term for each in read for term in each.terms)
+    read = [_Read(lesson) for lesson in lessons]
+    counts: Counter[str] = Counter()
+    for each in read:
+        counts.update(each.terms)
     index: dict[tuple[str, str], list[int]] = defaultdict(list)
+    talks: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     found: dict[LessonId, LessonId] = {}
     for number, new in enumerate(read):
-        rare = [term for term in new.terms if 1 < counts[term] <= _RARE]
-        rare.sort(key=lambda term: (counts[term], term))
-        looked_up = rare[:_LOOKED_UP]
-        near: Counter[int] = Counter()
-        for term in looked_up:
-            near.update(index[new.lesson.project, term])
-        for place, _ in near.most_common(_RARE):
+        for place in _look_up(new, counts, index):
             old = read[place]
-            if old.lesson.id not in found and _replaces(new, old):
-                found[old.lesson.id] = new.lesson.id
-        for term in rare:
-            index[new.lesson.project, term].append(number)
+            if old.lesson.id in found or not _replaces(new, old):
+                continue
+            found[old.lesson.id] = new.lesson.id
+            if _amends(new, old):  # and with it what the same talk said point by point
+                for other in talks[_name_talk(old.lesson)]:
+                    if read[other].lesson.kind in _NORMS:
+                        found.setdefault(read[other].lesson.id, new.lesson.id)
+        for term in new.terms:
+            if counts[term] <= _RARE and not term.isdigit():
+                index[new.lesson.project, term].append(number)
+        talks[_name_talk(new.lesson)].append(number)
     return found
 
 
-def _read(lesson: Lesson) -> _Read:
-    return _Read(
-        lesson=lesson,
-        terms=frozenset(extract_terms(lesson.text)) - _STOPPED,
-        about=frozenset(extract_terms(lesson.situation)) - _STOPPED,
-        changes=bool(_CHANGES.search(lesson.text)),
-        values=frozenset(_VALUE.findall(lesson.text)),
-    )
+def _look_up(
+    new: _Read, counts: Counter[str], index: dict[tuple[str, str], list[int]]
+) -> list[int]:
+    """Return the older lessons that share rare terms with a lesson, those that share most first."""
+    near: Counter[int] = Counter()
+    tells = new.changes and new.lesson.kind in _NORMS
+    for terms in (new.terms, new.about - new.terms if tells else ()):
+        rare = [(counts[term], term) for term in terms if (new.lesson.project, term) in index]
+        for _, term in sorted(rare)[:_LOOKED_UP]:
+            near.update(index[new.lesson.project, term])
+    return [place for place, _ in near.most_common(_RARE)]
+
+
+def _name_talk(lesson: Lesson) -> tuple[str, str, str]:
+    return lesson.project, lesson.session_id, lesson.situation.partition(" [")[0]
+
+
+def _amends(new: _Read, old: _Read) -> bool:
+    """Return whether a conclusion replaces the conclusion of an earlier talk."""
+    one, other = new.lesson, old.lesson
+    decided = one.kind is other.kind is LessonKind.DECISION
+    return decided and new.changes and one.session_id != other.session_id
 
 
 def _replaces(new: _Read, old: _Read) -> bool:
@@ -80,22 +116,30 @@ def _replaces(new: _Read, old: _Read) -> bool:
         return False
     if one.kind is LessonKind.FAILURE or other.kind is LessonKind.FAILURE:
         return one.kind is other.kind and _is_same_failure(one, other)
-    shared = new.terms & old.terms
+    shared = {term for term in new.terms & old.terms if not term.isdigit()}
     least = min(len(new.terms), len(old.terms)) or 1
     if one.kind is other.kind and len(shared) >= _SAME * max(len(new.terms), len(old.terms)):
         return True
     if one.kind not in _NORMS or other.kind not in _NORMS or one.trust < other.trust:
         return False
-    if not new.changes:
-        return False
+    return new.changes and _says_otherwise(new, old, len(shared), least)
+
+
+def _says_otherwise(new: _Read, old: _Read, shared: int, least: int) -> bool:
+    """Return whether a lesson that changes something says another thing of the same subject."""
+    one, other = new.lesson, old.lesson
     forbidden = {term for word in one.avoids for term in extract_terms(word)}
-    if forbidden & old.terms - {t for word in other.avoids for t in extract_terms(word)}:
+    if forbidden & old.terms - {term for word in other.avoids for term in extract_terms(word)}:
         return True
     about = len((new.terms | new.about) & (old.terms | old.about))
-    differs = bool(new.values - old.values) and bool(old.values - new.values)
-    if len(shared) >= _SUBJECT * least and about >= 4:
+    if shared >= _SUBJECT * least and about >= 4:
         return True
-    return differs and len(shared) >= 2 and len(shared) >= 0.2 * least
+    differs = bool(new.values - old.values) and bool(old.values - new.values)
+    known = len((new.terms | new.about) & old.terms)
+    told = known >= _KNOWN * len(old.terms)
+    if one.session_id != other.session_id and told and _THROWS_OUT.search(one.text):
+        return known >= 2 or differs
+    return differs and told and shared >= 2
 
 
 def _is_same_failure(one: Lesson, other: Lesson) -> bool:
