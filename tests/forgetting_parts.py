@@ -19,6 +19,10 @@ from agent_memory.features.index.ports import Embedder
 from agent_memory.features.injections.adapters.ledger_store import StoredLedger
 from agent_memory.features.injections.services.injections import Injections
 from agent_memory.features.knowledge.services.learning import Learner
+from agent_memory.features.lessons.adapters.extraction_worker import ExtractionWorker
+from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
+from agent_memory.features.lessons.model import extracting
+from agent_memory.features.lessons.services.lesson_learning import LessonLearner
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
@@ -33,6 +37,7 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.stores import unexpected
+from tests.inline_worker import InlineWorker
 from tests.memory_engine import MemoryEngine
 from tests.recall_parts import NOW, RecallHarness, build_recall
 
@@ -56,6 +61,7 @@ class ForgettingHarness:
     segmenting: Segmenter
     rollup: Rollup
     learning: Learner
+    lessons: LessonLearner
     injections: Injections
     forgetting: Forgetting
 
@@ -100,6 +106,13 @@ def build_harness(
         clock=clock,
         owner="local:ann",
     )
+    lessons = LessonLearner(
+        log=parts.log,
+        outbox=parts.outbox,
+        lessons=StoredLessons(store),
+        extractor=ExtractionWorker(InlineWorker(), extracting.extract),
+        on_learned=lambda: None,
+    )
     injections = Injections(
         ledger=StoredLedger(store), documents=parts.library, secrets=PassThrough(), clock=clock
     )
@@ -110,7 +123,7 @@ def build_harness(
         segmenting=segmenting,
         rollup=rollup,
         eraser=parts.toc,
-        learners=[learning],
+        learners=[learning, lessons],
         injections=injections,
         purging=Purging(
             indexes=parts.indexes,
@@ -132,7 +145,9 @@ def build_harness(
         toc_lock=threading.Lock(),
         leadership=SoleLeadership(),
     )
-    return ForgettingHarness(parts, clock, segmenting, rollup, learning, injections, forgetting)
+    return ForgettingHarness(
+        parts, clock, segmenting, rollup, learning, lessons, injections, forgetting
+    )
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from agent_memory.features.forgetting.model.forgetting import ForgettingReport, 
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
 from agent_memory.features.index.model import documents, term_vectors
 from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.lessons.model.lessons import LessonVerdict, VerdictState
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model.machine import (
     Answered,
@@ -377,6 +378,31 @@ class TestARun:
         assert find_files(folder, WORDS) == []
         (episode,) = learning.knowledge.list_page(Episode, limit=9, offset=0)[0]
         assert episode.summary.startswith("Why does the thumbnail")
+
+
+class TestALesson:
+    def test_it_goes_with_its_event_and_so_does_what_was_said_of_it(
+        self, keeping: ForgettingHarness, folder: Path
+    ) -> None:
+        rule = "From now on never write marigold-abacus-fjord into the log of the harbour."
+        keeping.take_in(*make_dialogue("Mend the log.", "Done.", rule, session="rules"), *MILL)
+        keeping.lessons.keep_up(lambda: None)
+        (lesson,) = keeping.lessons.lessons.list_session(SessionId("rules"))
+        assert WORDS.decode() in lesson.text
+        keeping.lessons.lessons.set_verdict(
+            LessonVerdict(
+                fingerprint=lesson.fingerprint,
+                state=VerdictState.ACCEPTED,
+                at_ms=NOW,
+                text="marigold-abacus-fjord stays out of it",
+            )
+        )
+        assert families.LESSONS in holding(keeping, WORDS)
+        report = keeping.forget(event_id=lesson.events[0])
+        assert (report.events, report.proof.found_in) == (1, ())
+        assert holding(keeping, WORDS) == []
+        keeping.parts.close()
+        assert find_files(folder, WORDS) == []
 
 
 class TestATime:
