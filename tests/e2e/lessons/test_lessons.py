@@ -75,7 +75,7 @@ def test_what_is_rejected_stays_so_until_all_is_forgotten(memory: MemoryCommand)
 
     shown = memory.json("show", rule["uri"])
     assert (shown["kind"], shown["text"], shown["lesson"]) == ("lesson", edited["text"], "rule")
-    assert [event["text"] for event in shown["events"]] == [RULE]
+    assert [event["text"] for event in shown["excerpt_events"]] == [RULE]
     assert memory.json("why", rule["id"])["uri"] == rule["uri"]
 
     memory.text("forget", "--session", SESSION, "--yes")  # it fails if it finds remains

@@ -450,7 +450,7 @@ class TestTools:
             templates = (await guest.client.list_resource_templates()).resource_templates
             assert {each.uri_template for each in templates} >= {
                 *("memory://events/{event_id}", "memory://sessions/{session_id}"),
-                "memory://facts/{fact_id}",
+                *("memory://facts/{fact_id}", "memory://lessons/{lesson_id}"),
             }
 
         harness.run_client(reading)

@@ -87,6 +87,11 @@ TEMPLATES = (
     _template(
         f"{documents.FACTS}/{{fact_id}}", "Fact", "A fact that was learned, with earlier values."
     ),
+    _template(
+        f"{documents.LESSONS}/{{lesson_id}}",
+        "Lesson",
+        "What a session taught, with the messages that say it.",
+    ),
 )
 
 

@@ -80,7 +80,7 @@ def render_opened(opened: Opened) -> dict[str, Any]:
                 "project": opened.project,
                 "session_id": opened.session_id,
                 **opened.details,
-                "events": [event_json(event) for event in opened.words],
+                "excerpt_events": [event_json(event) for event in opened.words],
             }
         case _:
             assert_never(opened)
