@@ -10,7 +10,7 @@ from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.errors import find_signatures
 from agent_memory.features.lessons.model.gate import RatedLesson
 from agent_memory.features.lessons.model.lessons import KnownLesson, Lesson, LessonKind, Trust
-from agent_memory.kernel.text import terms
+from agent_memory.kernel.text.analysis import extract_terms
 
 MAX_WRITTEN = 8_000  # characters of an edit are read
 _DEEPEST = 12  # folders of a path
@@ -239,9 +239,8 @@ def compare_commands(lesson: Lesson, keys: Sequence[str]) -> float:
 
 
 def find_words(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text."""
-    tokens = terms.tokenize(text[:MAX_WRITTEN])
-    return frozenset(term.stem for token in tokens for term in terms.to_terms(token))
+    """Return the stems of the words of a text; those of a path or an identifier, too."""
+    return frozenset(extract_terms(text[:MAX_WRITTEN]))
 
 
 def _merge(found: dict[int, float], more: Mapping[int, float]) -> None:
