@@ -1,11 +1,13 @@
 """The last word counts."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent_memory.features.lessons.model.extracting import extract
 from agent_memory.features.lessons.model.lessons import Lesson
 from agent_memory.features.lessons.model.supersession import find_superseded
-from tests.unit.lessons.talks import talk, user
+from tests.unit.lessons.talks import agent, talk, user
 
 
 def said(text: str, session: str) -> Lesson:
@@ -27,6 +29,39 @@ def said(text: str, session: str) -> Lesson:
 def test_a_later_word_replaces_an_older_one(old: str, new: str) -> None:
     first, second = said(old, "one"), said(new, "two")
     assert find_superseded([first, second]) == {first.id: second.id}
+
+
+def test_an_amended_conclusion_replaces_what_the_talk_before_it_said() -> None:
+    first = extract(
+        talk(
+            user("late_fee charges too much, what should it do?"),
+            agent("Charge per day or per week?"),
+            user("Per week, and a started week always counts as a whole one."),
+            agent("Settled: late_fee charges 5 per week, a started week counts as a whole one."),
+            session="one",
+        )
+    )
+    second = extract(
+        talk(
+            user("We have to change late_fee, customers complain about the first days."),
+            agent("A grace period before the weeks are counted?"),
+            user("Three days free, always, then weeks as before."),
+            agent(
+                "Amended: late_fee has three free days, then charges 5 per week, a started week"
+                " counts as a whole one."
+            ),
+            session="two",
+        )
+    )
+    found = find_superseded([*first, *second])
+    assert {each.id for each in first} <= set(found)
+    assert not {each.id for each in second[-1:]} & set(found)
+
+
+def test_lessons_of_another_project_are_left_alone() -> None:
+    old = said("Always set the page size to 20 in every list.", "one")
+    new = said("From now on the page size is 50 in every list.", "two")
+    assert find_superseded([replace(old, project="other"), new]) == {}
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,12 @@ _OPTIONS = re.compile(
     r"|\w, (?:[\w.`-]+ ){1,8}or \w"
 )
 _DECIDES = re.compile(
-    r"\b(?:decide|settle|need (?:a|an|some)|want (?:a|one|some)|choose|pick|style|topic|which)\b"
+    r"\b(?:decide|settle|need (?:a|an|some)|discuss|need to (?:pick|choose)|want (?:a|one|some)"
+    r"|choose|pick|style|topic|which)\b"
 )
 _LATER = 0.15  # a later proposal answers more of the questions
 _NORMATIVE = 30  # words for one that says how it is to be
-_REASONED = 25  # words of a proposal that has reasons
+_REASONED = 18  # words of a proposal that has reasons
 _DIRECTIVE = 1.2  # weight of a sentence that decides a point
 
 
@@ -195,7 +196,7 @@ def _find_choices(talk: Talk) -> list[Settlement]:
         for number in range(at + 2, min(len(turns), at + _REACH)):
             if turns[number].place > stop:
                 break
-            if turns[number].is_user and _closes(turns[number], works=works):
+            if turns[number].is_user and _closes(turns[number], opening, works=works):
                 closing = number
         if closing < 0:
             continue
@@ -211,6 +212,8 @@ def _find_choices(talk: Talk) -> list[Settlement]:
 
 def _settle(closing: Turn, proposal: Turn, opening: Turn) -> Settlement:
     chosen = [each.text for each in closing.sentences if rules.chooses(each)]
+    if not chosen and closing.size <= _WHOLE:
+        chosen = [closing.text]
     said = " ".join(chosen)
     if chosen and closing.size >= _WHOLE and len(closing.text) < _LONGEST_CHOICE:
         said = closing.text
@@ -242,18 +245,21 @@ def _opens_choice(turns: Sequence[Turn], at: int) -> bool:
 
 
 def _asks_choice(turn: Turn) -> bool:
-    return any(
-        each.has(Act.OPEN_CHOICE) and (each.asks or bool(_DECIDES.search(each.view)))
-        for each in turn.sentences
-    )
+    asks = any(each.asks or _DECIDES.search(each.view) for each in turn.sentences)
+    return asks and turn.has(Act.OPEN_CHOICE)
 
 
-def _closes(turn: Turn, *, works: bool) -> bool:
+def _closes(turn: Turn, opening: Turn, *, works: bool) -> bool:
     """Return whether the user chooses, or agrees to what is then done (`works`)."""
     if _TODAY.search(turn.view):
         return False
     if any(rules.chooses(each) for each in turn.sentences):
         return True
+    if turn.size <= _WHOLE and not turn.asks:
+        options = " ".join(s.view for s in opening.sentences if s.has(Act.OPEN_CHOICE))
+        named = set(extract_terms(turn.view)) & set(extract_terms(options)) - _STOPPED
+        if named and not any(rules.reports(each) for each in turn.sentences):
+            return True
     return works and turn.size <= _SHORT and turn.sentences[0].has(Act.CONSENT) and not turn.asks
 
 
@@ -261,7 +267,7 @@ def _weigh_proposal(proposal: Turn, closing: Turn) -> float:
     """Weigh how well a turn of the agent says what was chosen, and why."""
     if _WORK.match(proposal.sentences[0].view):
         return 0.0
-    chosen = {term for term in extract_terms(closing.text) if len(term) > 3}
+    chosen = {term for term in extract_terms(closing.text) if term not in _STOPPED}
     shared = len(chosen & set(extract_terms(proposal.text)))
     weight = min(proposal.size, 60) + 12.0 * shared
     weight += 15.0 * bool(_PROPOSES.search(proposal.view))

@@ -40,16 +40,13 @@ _BAD = re.compile(
     r"|expensive|flagged|crash\w*|conflicts?|problem)\b"
 )
 _FINAL = re.compile(
-    r"\b(?:gave (?:\w+ )?up|given up|backed (?:\w+ )?out|took (?:it|them|that) (?:back )?out"
-    r"|abandon(?:ed)?"
-    r"|dead[- ]end|no good|scrapped|worth|can'?t be worked around|don't see a (?:good )?way"
-    r"|twice as slow|slower"
-    r"|worse|undid it|nowhere|unusable|dropped (?:it|that|them|the)|roll(?:ed)? (?:\w+ )?back"
-    r"|made no difference"
-    r"|n't (?:help|work out|pan out|pay off|scale)|not (?:help|work out|pan out|pay off|scale)"
-    r"|failed|out[.,;]"
-    r"|(?:reverted|went back).{0,80}(?:because|since|so\b|as\b|:)|(?:because|since|so"
-    r"|as)\b.{0,80}(?:reverted|went back))"
+    r"n't (?:help|work out|pan out|pay off|scale)\b|\b(?:gave (?:\w+ )?up|given up"
+    r"|backed (?:\w+ )?out|took (?:it|them|that) (?:back )?out|abandon(?:ed)?|dead[- ]end"
+    r"|no good|scrapped|worth|can'?t be worked around|don't see a (?:good )?way|twice as slow"
+    r"|slower|worse|undid it|nowhere|unusable|dropped (?:it|that|them|the)"
+    r"|roll(?:ed)? (?:\w+ )?back|made no difference|not (?:help|work out|pan out|pay off|scale)"
+    r"|failed|out[.,;]|(?:reverted|went back).{0,80}(?:because|since|so\b|as\b|:)|(?:because"
+    r"|since|so|as)\b.{0,80}(?:reverted|went back))"
 )
 _MEASURED = re.compile(r"\d")
 _VALUE = re.compile(

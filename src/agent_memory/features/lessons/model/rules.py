@@ -15,7 +15,7 @@ _WEIGHTS = {
     Act.CONTRAST: 1.2,
     Act.CHOICE: 1.1,
     Act.SCOPE: 0.9,
-    Act.UNIVERSAL: 1.5,
+    Act.UNIVERSAL: 2.0,
     Act.NECESSITY: 0.9,
     Act.WISH: 0.7,
     Act.AMOUNT: 0.6,
@@ -105,7 +105,7 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
         found.remove(Act.LASTING)
     weight = sum(_WEIGHTS[act] for act in found)
     weight += max(more, 0.8 if sentence.has(Act.OBJECTION) else 0.0)
-    if _HEDGE.search(view):
+    if _HEDGE.search(view) and not sentence.asks:
         weight += _HEDGED
     lasts = bool(_LASTING & set(found))
     if _NOW.search(view) and not lasts:

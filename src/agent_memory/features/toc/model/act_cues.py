@@ -285,7 +285,8 @@ MENTIONS = {
     Act.OPEN_CHOICE: Cue(
         r"\b(?:which|should we|shall we|what (?:do|would|should) (?:we|you|ppl|people|one)|what to"
         r"|how (?:do|should|shall|would) we|decide|settle|options?|vs\.?|versus|recommend"
-        r"|alternatives?|\w+ or \w+|do we (?:want|need|use))\b"
+        r"|alternatives?|\w+,? or \w+|(?:pick|choose) (?:an?|the|one|between)|do we (?:want|need"
+        r"|use))\b"
     ),
     Act.RECAP: Cue(
         r"^(?:(?:ok(?:ay)?|good|right|then|so|perfect|great|done|understood|agreed"
