@@ -169,6 +169,7 @@ def test_what_came_of_it_and_what_a_user_objects_to(desk: Desk) -> None:
     session.prompt("that's outdated, lodash is fine by now")
     wait_until(lambda: find("rule")["state"] == "rejected", "it is retired", 30.0)
     assert desk.open().before("Write", **edit) == ""
+    assert find("rule")["to_review"]  # an agent passed it on: the user confirms it
 
 
 def test_where_it_is_switched_off(desk: Desk) -> None:

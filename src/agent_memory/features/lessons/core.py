@@ -8,7 +8,7 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.lessons.adapters.guarded_lessons import GuardedLessons
 from agent_memory.features.lessons.adapters.lesson_store import StoredLessons
 from agent_memory.features.lessons.model import supersession
-from agent_memory.features.lessons.model.lessons import LessonId, LessonVerdict, VerdictState
+from agent_memory.features.lessons.model.lessons import LessonId
 from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.ports import LessonStore
 from agent_memory.features.lessons.services.catalog import LessonCatalog
@@ -46,17 +46,17 @@ def build_core(context: Composition) -> None:
         else:
             catalog.note_outcome(name, **{outcome.value: 1})
 
+    library = LessonLibrary(store, catalog, context[Events])
+    verdicts = LessonVerdicts(
+        store=store,
+        library=library,
+        secrets=context[SecretsFilter],
+        clock=platform.clock,
+        on_change=catalog.refresh,
+    )
+
     def retire(name: LessonId) -> None:
-        (known,) = store.get([name])
-        if known is not None:
-            store.set_verdict(
-                LessonVerdict(
-                    fingerprint=known.lesson.fingerprint,
-                    state=VerdictState.REJECTED,
-                    at_ms=platform.clock.now(),
-                    reason="the user said that it does not hold",
-                )
-            )
+        verdicts.reject(name, "the user said that it does not hold", confirmed=False)
 
     moments = LessonMoments(
         list_lessons=catalog.list_lessons,
@@ -65,17 +65,5 @@ def build_core(context: Composition) -> None:
         retire=retire,
         zone=platform.zone,
     )
-    library = LessonLibrary(store, catalog, context[Events])
     context.contributions(RecordSource).append(library)
-    context.add(
-        catalog,
-        moments,
-        library,
-        LessonVerdicts(
-            store=store,
-            library=library,
-            secrets=context[SecretsFilter],
-            clock=platform.clock,
-            on_change=catalog.refresh,
-        ),
-    )
+    context.add(catalog, moments, library, verdicts)
