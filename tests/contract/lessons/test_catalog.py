@@ -1,6 +1,6 @@
 """LessonCatalog over every store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as change
 
@@ -41,12 +41,20 @@ def replace_first_by_last(lessons: Sequence[Lesson]) -> Mapping[LessonId, Lesson
 @dataclass
 class _Shelf:
     store: OrderedStore
+    soon: list[Callable[[], None]] = field(default_factory=list)
     lessons: StoredLessons = field(init=False)
     catalog: LessonCatalog = field(init=False)
 
     def __post_init__(self) -> None:
         self.lessons = StoredLessons(self.store)
-        self.catalog = LessonCatalog(self.lessons, replace_first_by_last, _Stopped())
+        self.catalog = LessonCatalog(
+            self.lessons, replace_first_by_last, _Stopped(), self.soon.append
+        )
+
+    def work(self) -> None:
+        """Run what was put off."""
+        while self.soon:
+            self.soon.pop()()
 
     def keep(self, *lessons: Lesson) -> None:
         self.lessons.replace(SESSION, None, None, lessons)
@@ -81,6 +89,7 @@ def test_it_is_the_same_list_until_something_changes(shelf: _Shelf) -> None:
     shelf.catalog.refresh()
     assert shelf.catalog.list_lessons("shop") is first
     shelf.judge(lesson, VerdictState.REJECTED)
+    shelf.catalog.refresh()
     second = shelf.catalog.list_lessons("shop")
     assert [each.is_active for each in second] == [False]
     assert shelf.catalog.list_lessons("shop") is second
@@ -91,7 +100,10 @@ def test_what_another_daemon_learned_is_seen(store: OrderedStore) -> None:
     assert here.catalog.list_lessons("shop") == ()
     there.keep(build_lesson(1))
     here.lessons.note_foreign_changes()
+    assert here.catalog.list_lessons("shop") == ()  # no hook waits
+    here.work()
     assert len(here.catalog.list_lessons("shop")) == 1
+    assert here.soon == []
 
 
 class TestSupersession:

@@ -55,7 +55,7 @@ class _Desk:
     def __post_init__(self) -> None:
         stored = StoredLessons(self.store)
         self.lessons = GuardedLessons(stored) if self.team else stored
-        self.catalog = LessonCatalog(self.lessons, find_same_end, FixedClock())
+        self.catalog = LessonCatalog(self.lessons, find_same_end, FixedClock(), lambda work: work())
         self.library = LessonLibrary(self.lessons, self.catalog, StoredEventLog(self.store))
         self.verdicts = LessonVerdicts(
             self.lessons, self.library, Re2Filter(mode="redact"), FixedClock(), self.catalog.refresh
@@ -234,7 +234,7 @@ class TestWeeks:
         assert desk.catalog.count_days(7) == Outcomes(
             given=2, heeded=1, repeated=5, last_given_ms=now
         )
-        again = LessonCatalog(desk.lessons, find_same_end, FixedClock())
+        again = LessonCatalog(desk.lessons, find_same_end, FixedClock(), lambda work: work())
         again.note_outcome(one.id, given=1)
         assert again.count_days(1).given == 3
 

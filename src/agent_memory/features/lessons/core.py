@@ -1,5 +1,7 @@
 """The lessons that hooks choose from, and what people say of them."""
 
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from agent_memory.config import Settings
@@ -24,6 +26,10 @@ from agent_memory.platform.base import Platform
 from agent_memory.platform.store import families
 
 
+def _run_soon(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="lessons", daemon=True).start()
+
+
 def build_core(context: Composition) -> None:
     platform, vectors = context[Platform], context.find(VectorParts)
     stored = StoredLessons(platform.store, "" if vectors is None else vectors.embedder.model)
@@ -31,7 +37,7 @@ def build_core(context: Composition) -> None:
         platform.sharing.marks.listen(families.LESSONS, stored.note_foreign_changes)
     store = GuardedLessons(stored) if context[Settings].team.enabled else stored
     context.provide(LessonStore, store)
-    catalog = LessonCatalog(store, supersession.find_superseded, platform.clock)
+    catalog = LessonCatalog(store, supersession.find_superseded, platform.clock, _run_soon)
     search = context[Recall].vectors
 
     def embed(prompt: str) -> Future[Vector] | None:

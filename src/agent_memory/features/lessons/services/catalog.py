@@ -32,11 +32,13 @@ class _LoadedLessons(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LessonCatalog:
-    """All callers share what is loaded: `list_lessons` checks what they may see."""
+    """All callers share what is loaded: `list_lessons` checks what they may see. `run_soon` runs a
+    function beside the caller: a hook must not wait for thousands of lessons to be read again."""
 
     store: LessonStore
     find_superseded: FindSuperseded
     clock: Clock
+    run_soon: Callable[[Callable[[], None]], None]
     loaded: dict[str, _LoadedLessons] = field(default_factory=dict)
     outcomes: dict[LessonId, Outcomes] = field(default_factory=dict)  # newer than those loaded
     loading: threading.Lock = field(default_factory=threading.Lock)
@@ -45,19 +47,20 @@ class LessonCatalog:
 
     def list_lessons(self, project: str) -> tuple[KnownLesson, ...]:
         """Return all lessons of a project, oldest first: the same object until one changes. Their
-        outcomes are those of the last change."""
+        outcomes are those of the last change.
+
+        Whoever changes lessons calls `refresh`. What another daemon has changed is seen soon.
+        """
         caller = access.get_caller()
         if caller is not None and not caller.sees_project(project):
             return ()
         known = self.loaded.get(project)
-        if known is not None and known.version == self.store.version(project):
-            return known.lessons
-        if not self.loading.acquire(blocking=known is None):
-            return known.lessons if known else ()  # another thread brings them up to date
-        try:
-            return self._load(project)
-        finally:
-            self.loading.release()
+        if known is None:
+            with self.loading:
+                return self._load(project)
+        if known.version != self.store.version(project) and not self.loading.locked():
+            self.run_soon(self._refresh_soon)
+        return self.loaded[project].lessons
 
     def mark_superseded(self, lessons: Sequence[KnownLesson]) -> tuple[KnownLesson, ...]:
         """Say of the lessons of a project, oldest first, which replaced them. A rejected one
@@ -74,6 +77,10 @@ class LessonCatalog:
         for project in list(self.loaded):
             with self.loading:
                 self._load(project)
+
+    def _refresh_soon(self) -> None:
+        with suppress(AgentMemoryError):  # the next call tries again
+            self.refresh()
 
     def note_outcome(
         self, name: LessonId, given: int = 0, heeded: int = 0, repeated: int = 0
