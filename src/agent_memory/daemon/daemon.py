@@ -283,3 +283,5 @@ def _reduce_environment(*, by_hand: bool) -> None:
     for name in os.environ.keys() - inherited.keys():
         del os.environ[name]
     os.environ.update(inherited)
+    # Its threads, one per core, would spin for 20 ms after each product, and wait for the next.
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # the shortest: 2**4 cycles
