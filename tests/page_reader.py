@@ -126,19 +126,22 @@ class ReaderHome(Home):
             (hook, {"hook_event_name": "SessionStart", "session_id": NEXT_SESSION}),
         ):
             call = {"session_id": "s-42", "cwd": str(self.project)} | given
-            program = [str(self.programs / words[0]), "--home", str(self.folder)]
-            answer = self.run_words(
-                [*program, *words[1:]], given=json.dumps(call).encode(), cwd=self.project
-            )
-            assert answer.code == 0, answer
+            self._call(*words, given=json.dumps(call).encode())
         self.finish_contents()
 
     def finish_contents(self) -> None:
         """Let the seconds pass in which the table of contents is written after an import, and what
         a page reads next is learned and indexed."""
         for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
-            answer = self.run_words(["/bin/bash", "-c", f"memory-daemon scheduler run {job}"])
-            assert answer.code == 0, answer
+            self._call("memory-daemon", "scheduler", "run", job)
+
+    def _call(self, program: str, *arguments: str, given: bytes = b"") -> None:
+        if self._can_fork:
+            answer = self.run(program, *arguments, given=given, cwd=self.project)
+        else:
+            words = ["/usr/bin/env", program, "--home", str(self.folder), *arguments]
+            answer = self.run_words(words, given=given, cwd=self.project)
+        assert answer.code == 0, answer
 
     def _furnish(self) -> None:
         remote = self.folder / "git" / f"{self.project.name}.git"
