@@ -92,6 +92,8 @@ bench: $(READY)
 	  --coding $(DATA)/coding-dev --transcripts $(DATA)/transcripts)
 	$(BIN)/python -m bench.page $(RESULTS)
 
+# Files are on a disk, and not in memory (tests/conftest.py).
+soak: export TMPDIR := /tmp
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
 	TEST_STORE=postgres $(BIN)/pytest -q tests/parity

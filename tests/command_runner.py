@@ -118,7 +118,7 @@ class Home:
     ) -> None:
         self.forks = forks
         # Not pytest's folder: the path of a Unix socket may have 107 bytes.
-        self.folder = folder or Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="aml-"))
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.environ = {
             "PATH": os.environ.get("PATH", os.defpath),

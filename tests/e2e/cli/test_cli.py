@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -127,7 +126,7 @@ class Home:
             # It did not stop, so something is broken; leave no process behind.
             os.kill(int((self.data / "daemon.lock").read_text()), signal.SIGKILL)
         name = hashlib.sha256(os.fsencode(self.folder / ".cache/agent-memory/run")).hexdigest()
-        sockets = Path(tempfile.gettempdir(), f"agent-memory-{os.getuid()}-{name[:16]}")
+        sockets = Path("/tmp", f"agent-memory-{os.getuid()}-{name[:16]}")  # noqa: S108
         shutil.rmtree(sockets, ignore_errors=True)
 
 

@@ -56,11 +56,12 @@ class StandInBrowser:
     """A program that runs until `stop`, and notes its process and its arguments."""
 
     def __init__(self, folder: Path) -> None:
-        self._note, self._end = folder / "note", folder / "end"
+        self._note, self._runs = folder / "note", folder / "runs"
+        self._runs.touch()
         self.program = folder / "browser"
         self.program.write_text(
             f'#!/bin/sh\nprintf "%s\\n" $$ "$@" > {self._note}.new && mv {self._note}.new'
-            f" {self._note}\nuntil [ -e {self._end} ]; do sleep 0.02; done\n"
+            f" {self._note}\nwhile [ -e {self._runs} ]; do sleep 0.02; done\n"
         )
         self.program.chmod(0o700)
 
@@ -77,7 +78,7 @@ class StandInBrowser:
         return shown.stdout, arguments
 
     def stop(self) -> None:
-        self._end.touch()
+        self._runs.unlink()
 
 
 @pytest.fixture
