@@ -36,8 +36,8 @@ WORDS = ("parser", "index", "token", "cache", "queue", "schema", "retry", "lexer
 SPEAKING, SILENT = ", speaking", ", silent"
 # At the median, in times of a bare interpreter; and at p99, in milliseconds: 004 5.5.
 GOALS = {
-    "UserPromptSubmit": (1.6, 50),
-    f"UserPromptSubmit{SPEAKING}": (None, 50),
+    "UserPromptSubmit": (1.6, 50),  # they suggest a capture
+    f"UserPromptSubmit{SILENT}": (1.6, 50),
     "PreToolUse": (None, 100),
     f"PreToolUse{SPEAKING}": (None, 100),
     "PostToolUse": (2.0, 100),  # most of them speak, of memories about the file
@@ -198,8 +198,8 @@ def build_call(name: str, number: int, project: Path) -> dict[str, object]:
     }
     if name == "UserPromptSubmit":
         slow = f"The {words} is slow since yesterday. Let's use a heap for it."
-        return {**common, "prompt": "Add the package httpx with poetry." if speaking else slow}
-    if name == "PreToolUse" or silent:
+        return {**common, "prompt": f"Sort the {words}." if silent else slow}
+    if name == "PreToolUse" or (name == "PostToolUse" and silent):
         command = COMMAND_OF_RULE if speaking else f"git log --oneline {words}"
         call = {**common, **build_use("Bash", {"command": command})}
         if silent:
