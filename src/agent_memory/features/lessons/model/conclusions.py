@@ -22,7 +22,8 @@ _WHOLE = 9  # words of a choice that says itself what is chosen
 _TAKES = re.compile(
     r"^(?:(?:ok(?:ay)?|oh|ah|good|great|right|hm+|sorry|apologies|thanks)[,.! \u2014-]+)*"
     r"(?:got it|understood|agreed|right|makes sense|confirmed|exactly|noted|settled|correct|done"
-    r"|clear|so|then|perfect|will do|that (?:settles|makes)|in short|recap|summary|final)\b"
+    r"|clear|so|then|alright|all right|fine|okay|perfect|will do|that (?:settles|makes)|in short"
+    r"|recap|summary|final)\b"
 )
 _NORM = re.compile(
     r"\b(?:must|never|always|only|exactly|unless|except|every|not?|instead|first|then|before"
@@ -40,6 +41,7 @@ _LEADS = re.compile(
     r"|great"
     r"|sure|perfect|settled|then|so|in short|done|absolutely|i see|recap of|recap|to (?:sum up"
     r"|recap)"
+    r"|alright|all right|fine|okay|final|summary for \w+|recap for \w+"
     r"|thanks)\b[,.!:;\u2014\u2013 -]+)+"
 )
 _RECAP_ASKED = re.compile(r"\b(?:recap|sum (?:it |that |this )?up|summari[sz]e)\b")
@@ -57,6 +59,8 @@ _DECIDES = re.compile(
     r"\b(?:decide|settle|need (?:a|an|some)|discuss|need to (?:pick|choose)|want (?:a|one|some)"
     r"|choose|pick|style|topic|which)\b"
 )
+_STATES = re.compile(r"[^.?!]{3,70}?(?::| -| \u2014) ?\w.{30}")  # "Alright: merge_stops joins ..."
+_SHARED, _SHARED_STATED = 0.4, 0.25  # of its words that the user said too
 _LATER = 0.15  # a later proposal answers more of the questions
 _NORMATIVE = 30  # words for one that says how it is to be
 _REASONED = 18  # words of a proposal that has reasons
@@ -110,8 +114,6 @@ def _find_settled_talk(talk: Talk) -> Settlement | None:
         return None
     mine = [turn for turn in turns[1:] if turn.is_user]
     decided = [turn for turn in mine if _settles(turn)]
-    if not decided or len(decided) * 3 < len(mine):
-        return None
     said = {term for turn in turns if turn.is_user for term in extract_terms(turn.text)}
     for turn in reversed(turns[-4:]):
         if turn.is_user or turn.size < 12 or turn.has_code:
@@ -121,7 +123,11 @@ def _find_settled_talk(talk: Talk) -> Settlement | None:
             continue
         own = set(extract_terms(turn.text))
         normative = len(_NORM.findall(turn.view))
-        if len(own & said) >= 0.4 * len(own) and normative * _NORMATIVE >= turn.size:
+        stated = bool(_STATES.match(opens.view))
+        if not stated and (not decided or len(decided) * 3 < len(mine)):
+            continue
+        least = _SHARED_STATED if stated else _SHARED
+        if len(own & said) >= least * len(own) and normative * _NORMATIVE >= turn.size:
             after = tuple(t for t in turns if t.place > turn.place and t.is_user)[:1]
             return Settlement(turn, 0, _state(turn, 0), Trust.USER, turns[0], 5.0, after)
     return None

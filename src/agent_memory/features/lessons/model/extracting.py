@@ -36,11 +36,13 @@ MAX_LESSONS = 60  # of a stretch
 _PER_TURN, _FEW = 0.3, 3  # about as many lessons as this by turn, and a few more
 _PARTS = 4  # of a conclusion that is longer than a lesson
 _MOST_RULE = 3.0  # weight: what is settled later says it better
+_PARTS_OF = re.compile(r" && | ; |\n")
 _STATED = 4.0  # weight of a conclusion that a turn states whole
 _SHOWN_COMMAND = 100
 _SHOWN_ERROR = 120
 _SHARED_WORDS = 2
 _COMPLAINED = 1.6  # more weight of what explains something that is wrong
+_DIAGNOSIS, _LEAST_DIAGNOSIS, _FIX_REACH = 1.6, 20, 3  # weight, words, places
 _SHOWN_PARTS = 2  # of a path
 _LONGEST_WHY = 40  # words of a sentence
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
@@ -326,12 +328,16 @@ def _shorten(file: str, run: ToolRun) -> str:
 
 
 def _show_change(failed: str, command: str) -> str:
-    """Return a command; of a long one like the one that failed, what it has more."""
+    """Return what of a command was not in the one that failed: its other parts, or words."""
+    parts = [part.strip() for part in _PARTS_OF.split(command)]
+    new = [part for part in parts if part not in failed and not part.startswith("cd ")]
+    if len(parts) > 1 and new:
+        return _show(" && ".join(new))
     if len(command) <= _SHOWN_COMMAND:
         return _show(command)
     words = command.split()
-    new = [word for word in words[1:] if word not in failed]
-    return _show(" ".join((words[0], *new))) if len(new) < len(words) - 1 else _show(command)
+    added = [word for word in words[1:] if word not in failed]
+    return _show(" ".join((words[0], *added))) if len(added) < len(words) - 1 else _show(command)
 
 
 def _show(command: str) -> str:
@@ -447,6 +453,9 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
         found = findings.find_explanation(turn)
         if found is None or admits:
             found = (0, len(turn.sentences) - 1, 3.0) if admits else found
+        if complained and _precedes_fix(talk, turn):  # it says what was wrong
+            found = found or (0, len(turn.sentences) - 1, 0.0)
+            found = (*found[:2], max(found[2], _DIAGNOSIS))
         if found is None:
             continue
         first, last, weight = found
@@ -479,6 +488,14 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
             ),
         )
     return best.values()
+
+
+def _precedes_fix(talk: Talk, turn: Turn) -> bool:
+    """Return whether the agent changes a file right after it said what it found."""
+    after = next((run for run in talk.runs if run.place > turn.place), None)
+    if after is None or after.place - turn.place > _FIX_REACH or not after.changes:
+        return False
+    return turn.size >= _LEAST_DIAGNOSIS and not findings.promises(turn.sentences[0])
 
 
 def _admits(talk: Talk, turn: Turn) -> bool:

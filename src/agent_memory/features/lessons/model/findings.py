@@ -27,11 +27,10 @@ _TRIED = re.compile(
     r"|upgrad\w+|instead|idea)\b"
 )
 _VERDICT = re.compile(
-    r"\b(?:forget (?:it|about it|that)|dead[- ]end|it'?s out|so no (?!hurry|rush|need|problem"
-    r"|worries|idea)\w+|no [\w.-]+ then"
-    r"|not usable|unusable"
-    r"|scrap (?:it|that)|drop (?:it|that|the idea)|leave it,|not worth|give (?:it )?up"
-    r"|gave (?:it )?up)\b"
+    r"\b(?:back to (?:the )?\w+|revert (?:it|that|everything)|undo (?:it|that)|forget (?:it"
+    r"|about it|that)|dead[- ]end|it'?s out|so no (?!hurry|rush|need|problem|worries|idea)\w+"
+    r"|no [\w.-]+ then|not usable|unusable|scrap (?:it|that)|drop (?:it|that|the idea)|leave it,"
+    r"|not worth|give (?:it )?up|gave (?:it )?up)\b"
 )
 _LONGEST_VERDICT = 40  # words
 _BAD = re.compile(
@@ -60,19 +59,15 @@ _NAMED = re.compile(
     r"|(?<=[a-z,] )(?:Dr\.? )?[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})?"
 )
 _TELLS = re.compile(
-    r"\b(?:listens? on|runs? on|(?:is|on|at|to) port|port \d+|lives? (?:in|at|on|under)|is (?:at"
-    r"|on|under)"
-    r"|(?:is|are|was|were) (?:called|named|moved|raised|lowered|renamed)|moved (?:to|it)"
-    r"|responsible"
-    r"|belongs? to|owned by|owner|in charge|stands for|(?:is|are) still (?:on "
-    r"|at )?\w* ?v?\d[\d.]*"
-    r"|old one"
-    r"|password|account is|expires?|(?:hosts?|servers?|machines?|customers?|nodes"
-    r"|runners) (?:have|has|runs?|use) \w+ \d[\d.]*|not? \w+ since|maintains?|owns|switched off"
-    r"|decommissioned|since the move|speaks?|(?:has|have) \d+|are kept|(?:is|are) on [\w.-]*\d"
-    r"|user(?:name)? is"
-    r"|hosted (?:on|at|by)"
-    r"|bucket is|limit(?:ed)? (?:is|to)|maintain(?:s|ed) by|in \w+ at \S+@)\b"
+    r"\b(?:(?:is|are) \S*\d\S* (?:since|now|from|as of|until)|(?:decided|handled|managed"
+    r"|approved|run) by|you need (?:the|an?)|listens? on|runs? on|(?:is|on|at|to) port|port \d+"
+    r"|lives? (?:in|at|on|under)|is (?:at|on|under)|(?:is|are|was|were) (?:called|named|moved"
+    r"|raised|lowered|renamed)|moved (?:to|it)|responsible|belongs? to|owned by|owner|in charge"
+    r"|stands for|(?:is|are) still (?:on |at )?\w* ?v?\d[\d.]*|old one|password|account is"
+    r"|expires?|(?:hosts?|servers?|machines?|customers?|nodes|runners) (?:have|has|runs?"
+    r"|use) \w+ \d[\d.]*|not? \w+ since|maintains?|owns|switched off|decommissioned"
+    r"|since the move|speaks?|(?:has|have) \d+|are kept|(?:is|are) on [\w.-]*\d|user(?:name)? is"
+    r"|hosted (?:on|at|by)|bucket is|limit(?:ed)? (?:is|to)|maintain(?:s|ed) by|in \w+ at \S+@)\b"
 )
 _FACT = re.compile(
     r"\b(?:is|are|was|were|has|have|takes?|needs?|stays?|starts?|goes|means|called|so|at|on"

@@ -169,6 +169,8 @@ MENTIONS = {
         r"|luck|change|wonder|surprise|the\b|that\b|it\b|i\b|you\b|we\b|not\b|leave|they|he\b"
         r"|she\b|there|this|actual|more\b|big\b|real\b|just\b)[\w-]+(?: [\w-]+){0,5}(?: (?:in|on"
         r"|for|to|anywhere|please|at|outside|inside|without|then|here)\b|[.!]*$)"
+        r"|\bnothing\b.{1,60}\b(?:may|must)\b|\bnobody (?!knows?|understands?|looks?|cares?|has"
+        r"|wants?|likes?|noticed|here|else|can|uses?|was|is)\w+s\b"
     ),
     Act.RESERVING: Cue(
         r"\b(?:off[- ]limits|hands off|out of bounds|leave .{1,60}\b(?:alone|as (?:it|they"
@@ -218,7 +220,8 @@ MENTIONS = {
     Act.PREFERENCE: Cue(
         r"\b(?:i(?:'d| would)(?: really| much)? (?:rather|prefer)|i(?: really| strongly"
         r"| much)? prefer|i (?:hate|insist|don't like|do not like|dislike|can't stand)"
-        r"|would (?:really )?be (?:\w+ )?(?:nice|kind|great|good|better) if)\b"
+        r"|would (?:really )?be (?:\w+ )?(?:nice|kind|great|good|better) if)\b|\bi'd (?:feel"
+        r"|sleep|be) .{0,20}(?:better|happier) if\b"
     ),
     Act.UNIVERSAL: Cue(
         r"^(?:(?:please|and|also|but|so|no|hm+|ok(?:ay)?)[,.! ]+)*(?:(?:all|every|each|any|new"
@@ -245,7 +248,7 @@ MENTIONS = {
         r"|live)|ought to|supposed to|belongs? (?:in|to|into|under)|goes? (?:in|into|under))\b"
         r"|(?:^|, )(?:(?:ok(?:ay)?|then|so|and|but|please|pls|no|nope|hm+|just"
         r"|also)[,.! ]+)*(?:use|take|put|keep|write|name|call|prefer|stick|make sure|ask|start"
-        r"|wrap|go through|leave|format|log|store)\b"
+        r"|wrap|go through|leave|format|log|store)\b|\bgo(?:es)? through\b"
     ),
     Act.CONTRAST: Cue(
         r"\b(?:instead of|rather than|in place of)\b"
@@ -268,10 +271,11 @@ MENTIONS = {
         r"|\bstay (?:with|on)|\bswitch to|\b(?:kick|throw)(?:ed)? out|\bget rid of"
         r"|\breplace .{1,40} (?:with|by)\b|\bso no \w+|\bno [\w.-]+ then\b|\bit'?s out\b|\b(?:is"
         r"|are) (?:dead|gone|out|history)\b|\bthen(?:[.!]*$|,)|\bagreed\b|\bwe go\b|\bonly for\b"
-        r"|\bfor everything\b|^(?!thanks|thank|sorry|good|great|nice|ok|okay|time|wait|look"
-        r"|perfect|fine|ready|as\b|and\b|so\b|but\b|not\b|except|only|just|what|waiting|asking"
-        r"|searching|useful|enough)[\w.`/-]+(?: [\w.`/-]+)? for (?!me\b|now|today|that|this|it\b"
-        r"|a (?:moment|while|second)|the (?:help|info|update)|you|us\b|some)\w+"
+        r"|\bfor everything\b|^(?:(?:do it|ok(?:ay)?|yes|then|good|fine)[,.:] )?(?!thanks|thank"
+        r"|sorry|good|great|nice|ok|okay|time|wait|look|perfect|fine|ready|as\b|and\b|so\b|but\b"
+        r"|not\b|except|only|just|what|waiting|asking|searching|useful"
+        r"|enough)[\w.`/-]+(?: [\w.`/-]+)? for (?!me\b|now|today|that|this|it\b|a (?:moment"
+        r"|while|second)|the (?:help|info|update)|you|us\b|some)\w+"
     ),
     Act.CONSENT: Cue(
         r"^(?:(?:ok(?:ay)?|oh|ah|hm+|well|alright|and|then)[,.! ]+)*(?:yes|yep|yeah|ok(?:ay)?"
@@ -283,23 +287,20 @@ MENTIONS = {
         r"|the (?:first|second|third|latter|former)|acceptable|let's do)\b"
     ),
     Act.OPEN_CHOICE: Cue(
-        r"\b(?:which|should we|shall we|what (?:do|would|should) (?:we|you|ppl|people|one)|what to"
-        r"|how (?:do|should|shall|would) we|decide|settle|options?|vs\.?|versus|recommend"
-        r"|alternatives?|\w+,? or \w+|(?:pick|choose) (?:an?|the|one|between)|do we (?:want|need"
-        r"|use))\b"
+        r"\b(?:which|should we|shall we|what (?:do|would|should) (?:we|you|ppl|people|one)"
+        r"|what to|how (?:do|should|shall|would) we|decide|settle|options?|vs\.?|versus"
+        r"|recommend|alternatives?|tool|framework|library|format|\w+,? or \w+|(?:pick"
+        r"|choose) (?:an?|the|one|between)|do we (?:want|need|use))\b"
     ),
     Act.RECAP: Cue(
         r"^(?:(?:ok(?:ay)?|good|right|then|so|perfect|great|done|understood|agreed"
-        r"|thanks)[,.! \u2014-]+)*"
-        r"(?:(?:the |a |to |in )?(?:recap|short|sum(?:ming)? up(?! what (?:changed|was|i\b))"
-        r"|summary(?! of (?:what|the ch|ch"
-        r"|work)))"
+        r"|thanks)[,.! \u2014-]+)*(?:(?:the |a |to |in )?(?:recap|short"
+        r"|sum(?:ming)? up(?! what (?:changed|was|i\b))|summary(?! of (?:what|the ch|ch|work)))"
         r"|(?:settled|agreed|decided|final(?:ly)? \w+)(?=[:,\u2014 -]* ?[:\u2014-] )"
         r"|so the (?:rule|policy|contract|plan|convention)|amend(?:ed|ing)|i note|noted:"
-        r"|all in all"
-        r"|to put it (?:in|all)|in one (?:place|sentence|line)|(?:the|our) (?:rule|policy"
-        r"|contract|convention"
-        r"|decision) (?:is|now)|that settles|to be clear|let me (?:recap|restate|sum))\b"
+        r"|all in all|to put it (?:in|all)|in one (?:place|sentence|line)|(?:the|our) (?:rule"
+        r"|policy|contract|convention|decision) (?:is|now)|so [\w./-]+ it is|that settles"
+        r"|to be clear|let me (?:recap|restate|sum))\b"
     ),
     Act.GIVING_UP: Cue(
         r"\b(?:gave (?:it |that |this |them )?up|giv(?:e|ing|en) (?:it |that |this )?up"
@@ -323,23 +324,19 @@ MENTIONS = {
         r"|which (?:makes|made|means)|that (?:makes|means))\b"
     ),
     Act.SURPRISE: Cue(
-        r"\b(?:silently|although|even though|unlike|despite|only (?:fires?|works?|applies"
-        r"|happens|takes"
-        r"|counts?|reads?|sees?)|by itself|on its own|behind (?:the|your) back"
-        r"|wraps?(?: around)?|without (?:a"
-        r"|an|any) (?:warning|error|word)|swallow(?:s|ed)?|no warning|contrary to"
-        r"|counter-?intuitive\w*"
-        r"|misleading|the catch|quirk|gotcha|pitfall|beware|careful|surprising\w*|only when"
-        r"|only if|stale"
-        r"|shadow(?:s|ed)|overrid(?:es?|den)|goes straight|straight to|keeps? the old)\b"
+        r"\b(?:nothing fails|no error|silently|although|even though|unlike|despite"
+        r"|only (?:fires?|works?|applies|happens|takes|counts?|reads?|sees?)|by itself"
+        r"|on its own|behind (?:the|your) back|wraps?(?: around)?|without (?:a|an"
+        r"|any) (?:warning|error|word)|swallow(?:s|ed)?|no warning|contrary to"
+        r"|counter-?intuitive\w*|misleading|the catch|quirk|gotcha|pitfall|beware|careful"
+        r"|surprising\w*|only when|only if|stale|shadow(?:s|ed)|overrid(?:es?|den)|goes straight"
+        r"|straight to|keeps? the old)\b"
     ),
     Act.LIMIT: Cue(
-        r"\b(?:doesn't|does not|don't|isn't|aren't|never|ignor(?:es?|ed)|cached|has to|have to"
-        r"|must|needs?"
-        r"|differs?|instead of|rather than|is not|are not|wasn't|weren't|but|actually|still"
-        r"|no longer"
-        r"|by default|automatically|only (?:in|when|if|a|the|at|after|on|for)|cannot|can't|thus"
-        r"|so)\b"
+        r"\b(?:has no|have no|doesn't|does not|don't|isn't|aren't|never|ignor(?:es?|ed)|cached"
+        r"|has to|have to|must|needs?|differs?|instead of|rather than|is not|are not|wasn't"
+        r"|weren't|but|actually|still|no longer|by default|automatically|only (?:in|when|if|a"
+        r"|the|at|after|on|for)|cannot|can't|thus|so)\b"
     ),
     Act.ADMISSION: Cue(
         r"\b(?:i was (?:wrong|mistaken)|my mistake|i mis\w+|i had looked at the wrong"
@@ -371,7 +368,8 @@ MENTIONS = {
         r"|wired|replaced|there|moved|started|handled|converted|in place)\b|\bisn't (?:done"
         r"|finished|written|there|tested|covered|wired)\b|\bwait(?:s|ing) for\b|\bblocked (?:on"
         r"|by|until)\b|\bstays? .{1,40} until\b|\buntil .{1,40} (?:has|have|is|are|decid\w+)\b"
-        r"|\bsomebody (?:has to|must|should)\b|\bthere is no .{1,30} yet\b"
+        r"|\bsomebody (?:has to|must|should)\b|\bthere is no .{1,30} yet\b|\b(?:has"
+        r"|have) to wait\b|\bi have \w+ed nothing\b"
     ),
     Act.PLACE: Cue(
         r"\b(?:listens?|runs?|lives?|sits?|moved|hosted|reachable|stored|located|responsible"
