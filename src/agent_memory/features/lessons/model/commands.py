@@ -58,7 +58,8 @@ _SCRIPT = re.compile(r"[\w./@+-]*\.(?:py|js|mjs|cjs|ts|rb|pl|php|sh|bash)")
 _VALUES = {
     "git": "-C -c -m", "make": "-C -f -I", "kubectl": "-n --namespace --context", "docker": "-H",
     "npm": "--prefix -w --workspace", "pnpm": "-C -F --filter --dir", "yarn": "--cwd", "go": "-C",
-    "docker-compose": "-f -p", "helm": "-n --namespace", "cargo": "-C --manifest-path", "gh": "-R",
+    "docker-compose": "-f -p", "helm": "-n --namespace --kube-context", "cargo": "-C"
+    " --manifest-path", "gh": "-R",
     "ssh": "-p -i -l -o -F -J", "psql": "-p -U -d -c -f -P -v", "aws": "--profile --region",
     "pytest": "-k -m -n -p -c -o -W", "curl": "-H -d -X -o -u -A", "mypy": "-p -m", "tox": "-e",
     "docker compose": "-f -p --profile --env-file", "terraform": "", "bazel": "", "gradle": "-p",

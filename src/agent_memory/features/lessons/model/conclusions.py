@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agent_memory.features.lessons.model import rules
 from agent_memory.features.lessons.model.lessons import Trust
+from agent_memory.features.lessons.model.names import find_code
 from agent_memory.features.lessons.model.talk import Talk, Turn
 from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.kernel.text.analysis import extract_terms
@@ -15,6 +16,8 @@ from agent_memory.kernel.text.vocabulary import COMMON, GRAMMAR
 
 _LEAST_TALK = 4  # turns in which something is settled point by point
 _REACH = 14  # turns from a question to what is chosen
+_NAMES = re.compile(r"\b[A-Z]{2,}\w*|\b[A-Z][a-z]+[A-Z]\w*")
+_NAMING = 6  # words of a sentence that only names what is chosen
 _SHORT = 14  # words of a turn that only confirms
 _LONGEST_CHOICE = 240  # characters that are quoted whole
 _STOPPED = frozenset(map(stem, GRAMMAR | COMMON))
@@ -41,7 +44,7 @@ _LEADS = re.compile(
     r"|great"
     r"|sure|perfect|settled|then|so|in short|done|absolutely|i see|recap of|recap|to (?:sum up"
     r"|recap)"
-    r"|alright|all right|fine|okay|final|summary for \w+|recap for \w+"
+    r"|alright|all right|fine|okay|final|summary (?:for|of)|recap for"
     r"|thanks)\b[,.!:;\u2014\u2013 -]+)+"
 )
 _RECAP_ASKED = re.compile(r"\b(?:recap|sum (?:it |that |this )?up|summari[sz]e)\b")
@@ -60,6 +63,7 @@ _DECIDES = re.compile(
     r"|choose|pick|style|topic|which)\b"
 )
 _STATES = re.compile(r"[^.?!]{3,70}?(?::| -| \u2014) ?\w.{30}")  # "Alright: merge_stops joins ..."
+_CALLED = re.compile(r"[_(]")
 _SHARED, _SHARED_STATED = 0.4, 0.25  # of its words that the user said too
 _LATER = 0.15  # a later proposal answers more of the questions
 _NORMATIVE = 30  # words for one that says how it is to be
@@ -123,11 +127,12 @@ def _find_settled_talk(talk: Talk) -> Settlement | None:
             continue
         own = set(extract_terms(turn.text))
         normative = len(_NORM.findall(turn.view))
-        stated = bool(_STATES.match(opens.view))
+        stated = bool(_STATES.match(turn.view))
         if not stated and (not decided or len(decided) * 3 < len(mine)):
             continue
         least = _SHARED_STATED if stated else _SHARED
-        if len(own & said) >= least * len(own) and normative * _NORMATIVE >= turn.size:
+        named = stated and any(_CALLED.search(name) for name in find_code(turn.text))
+        if len(own & said) >= least * len(own) and (named or normative * _NORMATIVE >= turn.size):
             after = tuple(t for t in turns if t.place > turn.place and t.is_user)[:1]
             return Settlement(turn, 0, _state(turn, 0), Trust.USER, turns[0], 5.0, after)
     return None
@@ -202,7 +207,9 @@ def _find_choices(talk: Talk) -> list[Settlement]:
         for number in range(at + 2, min(len(turns), at + _REACH)):
             if turns[number].place > stop:
                 break
-            if turns[number].is_user and _closes(turns[number], opening, works=works):
+            if turns[number].is_user and _closes(
+                turns[number], opening, turns[at + 1 : number], works=works
+            ):
                 closing = number
         if closing < 0:
             continue
@@ -218,7 +225,7 @@ def _find_choices(talk: Talk) -> list[Settlement]:
 
 def _settle(closing: Turn, proposal: Turn, opening: Turn) -> Settlement:
     chosen = [each.text for each in closing.sentences if rules.chooses(each)]
-    if not chosen and closing.size <= _WHOLE:
+    if not chosen and closing.size <= _SHORT:
         chosen = [closing.text]
     said = " ".join(chosen)
     if chosen and closing.size >= _WHOLE and len(closing.text) < _LONGEST_CHOICE:
@@ -255,17 +262,19 @@ def _asks_choice(turn: Turn) -> bool:
     return asks and turn.has(Act.OPEN_CHOICE)
 
 
-def _closes(turn: Turn, opening: Turn, *, works: bool) -> bool:
+def _closes(turn: Turn, opening: Turn, between: Sequence[Turn], *, works: bool) -> bool:
     """Return whether the user chooses, or agrees to what is then done (`works`)."""
     if _TODAY.search(turn.view):
         return False
     if any(rules.chooses(each) for each in turn.sentences):
         return True
-    if turn.size <= _WHOLE and not turn.asks:
-        options = " ".join(s.view for s in opening.sentences if s.has(Act.OPEN_CHOICE))
-        named = set(extract_terms(turn.view)) & set(extract_terms(options)) - _STOPPED
-        if named and not any(rules.reports(each) for each in turn.sentences):
-            return True
+    if turn.size <= _SHORT and not turn.asks:
+        options = [each.view for each in opening.sentences if each.has(Act.OPEN_CHOICE)]
+        options += [n for t in between if not t.is_user for n in _NAMES.findall(t.text)]
+        offered = set(extract_terms(" ".join(options))) - _STOPPED
+        for each in turn.sentences:
+            if each.size <= _NAMING and offered & set(extract_terms(each.view)):
+                return not any(rules.reports(other) for other in turn.sentences)
     return works and turn.size <= _SHORT and turn.sentences[0].has(Act.CONSENT) and not turn.asks
 
 

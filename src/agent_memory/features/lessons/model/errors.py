@@ -43,10 +43,11 @@ _NOT_AN_ERROR = re.compile(
     r"|(?:error|process|command).{0,40} exit(?:ed)?(?: with)? (?:code|status)"
     r"|npm err! (?:a complete log|code|errno|path)|=+ [a-z ]+ =+$|hint: |.{0,20}\[warn|warning: "
     r"|\+|\d+ +\|"
-    r"|except(?:ion)? |raise |throw |if |catch\b|# |//|[\w.]{1,60} ?[=(]"
+    r"|except |raise |throw |if |catch\b|# |//|[\w.]{1,60} ?[=(]"
 )
 _LEAD = re.compile(
-    r"(?:[>$%|*!=e-](?:\s+)|\[?\d{4}-\d\d-\d\d[t ][\d:.,]+(?:z|[+-][\d:]{4,5})?\]?\s*"
+    r"(?:[>$%|*!=e-](?:\s+)|caused by: |exception in thread \S{1,60} "
+    r"|\[?\d{4}-\d\d-\d\d[t ][\d:.,]+(?:z|[+-][\d:]{4,5})?\]?\s*"
     r"|\[?\d\d:\d\d:\d\d[\d.,]*\]?\s*"
     r"|[\w.~/\\@-]{1,200}:\d+(?::\d+)?:\s*"
     r"|[\w.~/\\@-]{1,200}\(\d+(?:,\d+)?\):\s*)"

@@ -43,6 +43,7 @@ _SHOWN_ERROR = 120
 _SHARED_WORDS = 2
 _COMPLAINED = 1.6  # more weight of what explains something that is wrong
 _DIAGNOSIS, _LEAST_DIAGNOSIS, _FIX_REACH = 1.6, 20, 3  # weight, words, places
+_LEAST_REQUEST = 8  # words of a question that asks for something new
 _SHOWN_PARTS = 2  # of a path
 _LONGEST_WHY = 40  # words of a sentence
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
@@ -439,7 +440,8 @@ def _draft_gotchas(talk: Talk) -> Iterable[_Draft]:
     complained = False
     for turn in talk.turns:
         if turn.is_user:
-            if turn.size >= 5 and not speech_acts.is_go_on(turn.text):
+            asks_back = turn.asks and turn.size < _LEAST_REQUEST and request is not None
+            if turn.size >= 5 and not asks_back and not speech_acts.is_go_on(turn.text):
                 request = turn
                 complained = _complains(turn)
             continue

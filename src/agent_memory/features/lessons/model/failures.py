@@ -54,6 +54,7 @@ _SETS_UP = re.compile(
 )
 _INSTALLS = re.compile(r"(?:install|add|deps|sync|migrate|login|up|pull|fetch|setup)")
 _WORDS = re.compile(r"[^\s'\"`;&|()<>]+")
+_SUBCOMMAND = re.compile(r"[a-z]{2,20}")
 _MOST_WORDS = 60
 _MOST_FILES = 2
 _LIKE = 0.6  # share of the words of the failed command
@@ -98,6 +99,7 @@ def _follow(talk: Talk, at: int, signatures: tuple[str, ...]) -> Failure | None:
     """Follow a failure to the run that passed."""
     failed = talk.runs[at]
     words = _list_words(failed.command)
+    subcommand = _find_subcommand(failed.command)
     edited: list[str] = []
     ran: list[str] = []
     passed: ToolRun | None = None
@@ -105,7 +107,7 @@ def _follow(talk: Talk, at: int, signatures: tuple[str, ...]) -> Failure | None:
         if run.place - failed.place > _REACH:
             break
         if run.command:
-            same = _is_like(words, run.command)
+            same = subcommand in ("", *run.command.split()) and _is_like(words, run.command)
             if same and not run.failed and not _repeats(signatures, run):
                 passed = run
                 break
@@ -163,6 +165,13 @@ def _adds_option(failed: str, passed: str) -> bool:
         (word.startswith("-") or "=" in word) and word not in before
         for word in _list_words(passed, options=True)
     )
+
+
+def _find_subcommand(command: str) -> str:
+    """Return the subcommand of the last part of a command, such as "push" of git."""
+    parts = commands.list_parts(command)
+    second = parts[-1][1] if parts and len(parts[-1]) > 1 else ""
+    return second if _SUBCOMMAND.fullmatch(second) else ""
 
 
 def _is_like(words: tuple[str, ...], command: str) -> bool:

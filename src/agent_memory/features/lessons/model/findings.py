@@ -50,7 +50,7 @@ _FINAL = re.compile(
 _MEASURED = re.compile(r"\d")
 _VALUE = re.compile(
     r"\b\w+-\d+\b|\b\d (?:digits|characters|years|days|hours)|\b(?:ten|twelve|five|seven"
-    r"|thirty) years|\b\d{2,5}\b|\bv?\d+\.\d+(?:\.\d+)*\b|\b[\w-]+(?:\.[\w-]+)+\b|[\w.-]+@[\w.-]+"
+    r"|thirty) years|\b\d{2,9}\b|\bv?\d+\.\d+(?:\.\d+)*\b|\b[\w-]+(?:\.[\w-]+)+\b|[\w.-]+@[\w.-]+"
     r"|(?:/[\w.-]+){2,}|\b\w+/\w+"
     r"|\b[A-Z][A-Z0-9_-]{2,}\b|\b(?:\w+ )?(?:port|version|branch|bucket|account|user) \S+"
 )

@@ -19,6 +19,9 @@ _STOPPED = frozenset(map(stem, GRAMMAR))
 _RARE = 24  # lessons that have a term
 _LOOKED_UP = 8  # rare terms of a lesson
 _SAME = 0.85  # share of terms of a repetition
+_RESTATED = 0.3  # of what is concluded again of the same function
+_HEAD = 60  # characters
+_FUNCTION = re.compile(r"\b(?:[a-z]\w*_\w+|\w+(?=\(\)))")
 _KNOWN = 0.2  # of what is replaced by another value
 _SUBJECT = 0.4  # of an amended rule
 _NORMS = frozenset({LessonKind.RULE, LessonKind.DECISION, LessonKind.FACT})
@@ -54,6 +57,11 @@ class _Read:
     def about(self) -> frozenset[str]:
         """The terms of its situation."""
         return frozenset(extract_terms(self.lesson.situation)) - _STOPPED
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """The functions that its beginning is about."""
+        return frozenset(_FUNCTION.findall(self.lesson.text[:_HEAD]))
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -107,7 +115,17 @@ def _amends(new: _Read, old: _Read) -> bool:
     """Return whether a conclusion replaces the conclusion of an earlier talk."""
     one, other = new.lesson, old.lesson
     decided = one.kind is other.kind is LessonKind.DECISION
-    return decided and new.changes and one.session_id != other.session_id
+    if one.session_id == other.session_id or not decided:
+        return False
+    return new.changes or _restates(new, old)
+
+
+def _restates(new: _Read, old: _Read) -> bool:
+    """Return whether two talks concluded how the same function is to work."""
+    one, other = new.lesson, old.lesson
+    if one.session_id == other.session_id or not one.kind is other.kind is LessonKind.DECISION:
+        return False
+    return bool(new.heads & old.heads)
 
 
 def _replaces(new: _Read, old: _Read) -> bool:
@@ -122,6 +140,8 @@ def _replaces(new: _Read, old: _Read) -> bool:
         return True
     if one.kind not in _NORMS or other.kind not in _NORMS or one.trust < other.trust:
         return False
+    if _restates(new, old) and len(shared) >= _RESTATED * least:
+        return True
     return new.changes and _says_otherwise(new, old, len(shared), least)
 
 

@@ -25,7 +25,8 @@ _MAX_SENTENCE = 1_200
 _WORD = re.compile(r"\w")
 _ASKS = re.compile(
     r"(?:(?:ok(?:ay)?|so|and|but|also|hey|hi|hm+|then|now)[,.! ]+)*"
-    r"(?:(?:can|could|would|will|do|does|did|is|are|was|were|has|have|shall|should|may|isn't"
+    r"(?!do (?:it|that)\b)(?:(?:can|could|would|will|do|does|did|is|are|was|were|has|have|shall"
+    r"|should|may|isn't"
     r"|aren't"
     r"|don't|doesn't|won't) (?:you|u|we|i|it|they|he|she|this|that|there|the|our|my)\b"
     r"|(?:what|why|how|which|who|whose|where|when)(?:'s|s)? (?!ever))",
