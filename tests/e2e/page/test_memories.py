@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests import browser as browsers
 from tests.browser import fits
-from tests.command_runner import Home
+from tests.command_runner import Home, wait_until
 from tests.http_client import Web
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -371,6 +371,41 @@ class TestInbox:
             press(page, "Discard")
             expect_done(page, "Discarded")
         context.close()
+
+
+class TestLessons:
+    def test_a_rule_is_accepted_in_other_words_and_rejected(
+        self, page: Page, home: Home, web: Web
+    ) -> None:
+        rule = "Please never use pandas in this repo, the lambda has no room for it."
+        event = {"session_id": "rules", "event_id": "rules-1", "text": rule}
+        assert web.ask("POST", "/api/v1/events/", json=event).status_code == 201
+
+        def list_lessons() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = web.ask("GET", "/api/v1/lessons/").json()["lessons"]
+            return found
+
+        wait_until(lambda: bool(list_lessons()), "the rule is learned")
+        go(page, home, "#/inbox")
+        card = page.locator(".card", has_text="never use pandas")
+        expect(card.locator(".badge").nth(1)).to_have_text("new")
+        card.get_by_role("button", name="Edit").click()
+        page.get_by_label("The lesson, in one line").fill("Use polars, never pandas")
+        press(page, "Accept")
+        expect_done(page, "Accepted: Use polars, never pandas")
+        expect(page.locator(".card", has_text="never pandas")).to_have_count(0)
+        page.evaluate("location.hash = '#/knowledge/lessons'")
+        card = page.locator(".card", has_text="Use polars, never pandas")
+        card.get_by_role("button", name="Reject").click()
+        page.get_by_label("Why").fill("outdated")
+        press(page, "Reject")
+        expect_done(page, "Rejected: Use polars, never pandas")
+        assert [(each["state"], each["reason"]) for each in list_lessons()] == [
+            ("rejected", "outdated")
+        ]
+        expect(card.get_by_role("button", name="Reject")).to_have_count(0)
+        card.get_by_role("button", name="Accept").click()
+        expect_done(page, "Accepted: Use polars, never pandas")
 
 
 class TestFacts:

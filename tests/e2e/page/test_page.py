@@ -38,6 +38,7 @@ PLACES = (
     "#/memories",
     "#/inbox",
     "#/knowledge/facts",
+    "#/knowledge/lessons",
     "#/knowledge/procedures",
     "#/knowledge/episodes",
     "#/knowledge/users",

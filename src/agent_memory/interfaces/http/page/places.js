@@ -53,6 +53,8 @@ export function ofUri(uri, params = {}) {
 			return place(["timeline", name]);
 		case "facts":
 			return place(["knowledge", "facts", name]);
+		case "lessons":
+			return place(["knowledge", "lessons", name]);
 		default:
 			return null;
 	}

@@ -1,4 +1,5 @@
-// The inbox: memories that were noted automatically. They count once a person accepts them.
+// The inbox: memories that were noted automatically, which count once a person accepts them, and new
+// rules.
 
 import { get, mayAccept, post } from "../api.js";
 import { action, ask, field, finish, line, memories, names } from "../changes.js";
@@ -6,18 +7,24 @@ import { h } from "../dom.js";
 import { count, when } from "../format.js";
 import { badge, command, dotted, empty, heading, prose } from "../parts.js";
 import { event, ofUri, place } from "../places.js";
+import { lessonEntry } from "./lessons.js";
 
 export async function render({ signal, announce }) {
 	const [inbox, accepts] = await Promise.all([get("/inbox/", {}, signal), mayAccept()]);
-	announce(`${memories(inbox.total)} to review`);
+	announce(inbox.lessons_total === 0 ? `${memories(inbox.total)} to review` : `${memories(inbox.total)} and ${count(inbox.lessons_total, "lesson")} to review`);
 	return {
 		content: [
 			heading("Inbox"),
 			inbox.total === 0
-				? empty("Nothing awaits review.")
+				? inbox.lessons_total === 0 && empty("Nothing awaits review.")
 				: h("p", null, `${count(inbox.total, "memory awaits", "memories await")} review. What you accept is shared in the notes of its project. What you discard is forgotten, and not noted again.`),
-			inbox.total > 0 && !accepts && notAccepting(),
+			inbox.total + inbox.lessons_total > 0 && !accepts && notAccepting(),
 			h("ol", { class: "hits" }, inbox.memories.map((memory) => entry(memory, accepts))),
+			inbox.lessons_total > 0 && [
+				h("h2", null, "Rules from your words"),
+				h("p", null, "They hold already. One that you reject is not given to agents any more, even if it is said again."),
+				h("ul", { class: "cards wide" }, inbox.lessons.map((lesson) => lessonEntry(lesson, accepts))),
+			],
 		],
 	};
 }

@@ -1,11 +1,12 @@
-// Knowledge: facts with their history, episodes, procedures, users, and the threads of graphs.
+// Knowledge: facts with their history, lessons, episodes, procedures, users, and the threads of graphs.
 
-import { get, patch, post } from "../api.js";
+import { get, mayAccept, patch, post } from "../api.js";
 import { action, ask, field, finish } from "../changes.js";
 import { fill, h } from "../dom.js";
 import { bytes, count, dayAndClock, duration, number, when } from "../format.js";
 import { badge, command, empty, heading, more, prose, why } from "../parts.js";
 import { place } from "../places.js";
+import { lessonEntry } from "./lessons.js";
 
 const PAGE = 50;
 const code = (words) => h("code", null, words);
@@ -15,6 +16,13 @@ const KINDS = {
 		one: "fact",
 		entry: factEntry,
 		how: ["An agent that you run here stores one with its tool ", code("remember"), ", a program with ", code("POST /api/v1/memories/facts/"), "."],
+	},
+	lessons: {
+		title: "Lessons",
+		one: "lesson",
+		entry: (lesson, _signal, accepts) => lessonEntry(lesson, accepts),
+		root: "/lessons",
+		how: ["They are learned from your sessions. Connect an agent: ", command("memory install claude-code")],
 	},
 	episodes: {
 		title: "Episodes",
@@ -45,16 +53,21 @@ const KINDS = {
 
 export async function render({ parts: [name = "facts", id = ""], signal, announce }) {
 	const kind = KINDS[name] ?? KINDS.facts;
-	const read = (offset) => get(`/memories/${kind.path ?? name}/`, { limit: PAGE, offset: offset || "" }, signal);
+	const root = kind.root ?? `/memories/${kind.path ?? name}`;
+	const read = async (offset) => {
+		const { items, lessons, total } = await get(`${root}/`, { limit: PAGE, offset: offset || "" }, signal);
+		return { items: items ?? lessons, total };
+	};
+	const accepts = await mayAccept();
 	const page = id && !kind.path
-		? { items: [await get(`/memories/${name}/${encodeURIComponent(id)}/`, {}, signal)], total: 1 }
+		? { items: [await get(`${root}/${encodeURIComponent(id)}/`, {}, signal)], total: 1 }
 		: await read(0);
-	const list = h("ul", { class: "cards wide" }, page.items.map((each) => kind.entry(each, signal)));
+	const list = h("ul", { class: "cards wide" }, page.items.map((each) => kind.entry(each, signal, accepts)));
 	if (id) list.querySelector("details")?.setAttribute("open", "");
 	announce(count(page.total, kind.one));
 	const load = async () => {
 		const next = await read(list.children.length);
-		list.append(...next.items.map((each) => kind.entry(each, signal)));
+		list.append(...next.items.map((each) => kind.entry(each, signal, accepts)));
 		return list.children.length < next.total;
 	};
 	return {
