@@ -39,7 +39,7 @@ parity-postgres: $(READY)
 	TEST_STORE=postgres $(BIN)/pytest -q tests/parity --ignore tests/parity/test_search_filters.py
 
 suite-postgres: $(READY)
-	$(if $(TESTS),,$(BIN)/pytest $(SPREAD) -k postgres tests/contract)
+	$(if $(TESTS),,$(BIN)/pytest $(SPREAD) -m "" -k postgres tests/contract)
 	TEST_STORE=postgres $(BIN)/pytest $(SPREAD) $(or $(TESTS),$(ON_POSTGRES))
 
 check: $(READY) docs

@@ -29,6 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # sixth of the processor time, and stores wait for it. Those of `make soak` are on a disk.
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108
 _ROOM = 4 << 30
+_CONTRACTS = Path(__file__).parent / "contract"
 
 # The collector would search all that is being collected as tests, and find nothing.
 gc.disable()
@@ -84,9 +85,16 @@ def name() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the slowest files first. Sorting is stable: within a file the order stays. On PostgreSQL,
-    skip what is about RocksDB itself."""
+    skip what is about RocksDB itself.
+
+    The stores of features on PostgreSQL are left to `make suite-postgres` and `make soak`: they use
+    nothing but the port, whose contract every engine passes here, and `tests/parity` runs on it."""
     items.sort(key=lambda item: get_rank(item.path))
     for item in items:
+        if item.path.is_relative_to(_CONTRACTS) and item.path.parent.name != "platform":
+            chosen = getattr(item, "callspec", None)
+            if chosen is not None and "postgres" in chosen.id.split("-"):
+                item.add_marker(pytest.mark.soak)
         mark = item.get_closest_marker("rocksdb")
         if IS_POSTGRES and mark is not None:
             item.add_marker(pytest.mark.skip(reason=f"about RocksDB: {mark.args[0]}"))

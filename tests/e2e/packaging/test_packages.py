@@ -193,6 +193,7 @@ def test_versions_with_the_same_schema_read_each_others_data(tmp_path: Path, hom
     assert succeed(home, programs, "memory", "--version") == f"memory {OLDER}\n"
 
 
+@pytest.mark.soak
 def test_an_older_version_refuses_a_newer_schema_and_goes_back_to_the_snapshot(
     tmp_path: Path, home: Home
 ) -> None:
