@@ -472,16 +472,16 @@ class ProgramServer:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.command_programs", str(home.data)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=home.environ,
-            cwd=LAUNCHER.parents[2],
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
+        (source, self._input), (answers, output) = os.pipe(), os.pipe()
+        self._output = os.fdopen(answers, "rb")
+        try:
+            self._process = ForkServer.get_shared().begin(
+                "tests.e2e.command_programs", [str(home.data)], home.environ, (source, output, 2)
+            )
+        finally:
+            os.close(source)
+            os.close(output)
+        assert self._output.readline() == b"ready\n"
 
     def __enter__(self) -> Self:
         return self
@@ -492,7 +492,7 @@ class ProgramServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._process.returncode is None:
+        if not self._output.closed:
             self.kill()
 
     @property
@@ -514,9 +514,15 @@ class ProgramServer:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.communicate(timeout=SECONDS)
+        self._finish()
 
     def stop(self) -> bytes:
         """Stop in order: what it wrote to its own standard output meanwhile."""
-        out, _ = self._process.communicate(timeout=SECONDS)
+        return self._finish()
+
+    def _finish(self) -> bytes:
+        os.close(self._input)
+        with self._output:
+            out = self._output.read()
+        self._process.wait(SECONDS)
         return out

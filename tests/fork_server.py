@@ -137,6 +137,12 @@ class ForkServer:
             for stream in streams:
                 os.close(stream)
 
+    def begin(
+        self, module: str, words: Sequence[str], environ: Mapping[str, str], streams: Sequence[int]
+    ) -> ForkedProcess:
+        """Run a module of tests, as `python -m` does."""
+        return self._fork(streams, environ, _ROOT, words, module=module)
+
     def run(
         self,
         words: Sequence[str | bytes],
@@ -171,6 +177,7 @@ class ForkServer:
         words: Sequence[str] = (),
         *,
         launches: bool = False,
+        module: str = "",
         uid: int | None = None,
         network: str | None = None,
     ) -> ForkedProcess:
@@ -179,6 +186,7 @@ class ForkServer:
             "cwd": str(cwd),
             "words": list(words),
             "launches": launches,
+            "module": module,
             "uid": uid,
             "network": network,
         }

@@ -40,7 +40,9 @@ def main() -> None:
     serve(_run_child)
 
 
-def _run_child(words: Sequence[str], launches: bool, uid: int | None, network: str | None) -> int:
+def _run_child(
+    words: Sequence[str], launches: bool, module: str, uid: int | None, network: str | None
+) -> int:
     """Run the daemon, or a command if there are words. Return the exit code."""
     if network is not None:
         _enter_network(network)
@@ -48,6 +50,8 @@ def _run_child(words: Sequence[str], launches: bool, uid: int | None, network: s
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+    if module:
+        _become([module, *words])
     if launches:
         return _launch(words)
     if words:
@@ -106,6 +110,7 @@ def _become(words: Sequence[str]) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 0)
 
