@@ -52,14 +52,17 @@ _PROPOSES = re.compile(
     r"^(?:so |ok(?:ay)?, )?then\b|\b(?:is enough|are enough|i'd|i would|recommend|best|third way"
     r"|instead|enough:)"
 )
-_TODAY = re.compile(r"\b(?:today|for now|this time|tonight|later|tomorrow)\b")
+_TODAY = re.compile(
+    r"\b(?:today|for now|this time|tonight|later|tomorrow|next (?:week|month|sprint))\b"
+)
 _OPTIONS = re.compile(
     r"\b(?:candidates?|options?|either|alternatives?|two (?:ways|choices)|three (?:ways"
     r"|choices))\b"
     r"|\w, (?:[\w.`-]+ ){1,8}or \w"
 )
 _DECIDES = re.compile(
-    r"\b(?:decide|settle|need (?:a|an|some)|discuss|need to (?:pick|choose)|want (?:a|one|some)"
+    r"\b(?:decide|settle|need (?:a|an|some)|or what|discuss|need to (?:pick|choose)|want (?:a"
+    r"|one|some)"
     r"|choose|pick|style|topic|which)\b"
 )
 _STATES = re.compile(r"[^.?!]{3,70}?(?::| -| \u2014) ?\w.{30}")  # "Alright: merge_stops joins ..."
@@ -134,7 +137,10 @@ def _find_settled_talk(talk: Talk) -> Settlement | None:
         named = stated and any(_CALLED.search(name) for name in find_code(turn.text))
         if len(own & said) >= least * len(own) and (named or normative * _NORMATIVE >= turn.size):
             after = tuple(t for t in turns if t.place > turn.place and t.is_user)[:1]
-            return Settlement(turn, 0, _state(turn, 0), Trust.USER, turns[0], 5.0, after)
+            agreed = bool(after) and not after[0].sentences[0].has(Act.OBJECTION)
+            by_user = decided or agreed or len(own & said) >= _SHARED * len(own)
+            trust = Trust.USER if by_user else Trust.AGENT
+            return Settlement(turn, 0, _state(turn, 0), trust, turns[0], 5.0, after)
     return None
 
 
@@ -269,7 +275,7 @@ def _closes(turn: Turn, opening: Turn, between: Sequence[Turn], *, works: bool) 
     if any(rules.chooses(each) for each in turn.sentences):
         return True
     if turn.size <= _SHORT and not turn.asks:
-        options = [each.view for each in opening.sentences if each.has(Act.OPEN_CHOICE)]
+        options = [opening.view]
         options += [n for t in between if not t.is_user for n in _NAMES.findall(t.text)]
         offered = set(extract_terms(" ".join(options))) - _STOPPED
         for each in turn.sentences:

@@ -519,7 +519,8 @@ def _complains(turn: Turn) -> bool:
         or turn.has(Act.COMPLAINT)
         or bool(
             re.search(
-                r"\b(?:wrong|why|error|bug|slow|crash|doesn't|does not|not show|miss(?:es|ing)"
+                r"\b(?:wrong|late|too (?:late|early|high|low|many)|rejected|stuck|pending|why"
+                r"|error|bug|slow|crash|doesn't|does not|not show|miss(?:es|ing)"
                 r"|off\b|funny|weird|hangs?)",
                 turn.view,
             )

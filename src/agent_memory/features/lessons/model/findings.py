@@ -27,7 +27,8 @@ _TRIED = re.compile(
     r"|upgrad\w+|instead|idea)\b"
 )
 _VERDICT = re.compile(
-    r"\b(?:back to (?:the )?\w+|revert (?:it|that|everything)|undo (?:it|that)|forget (?:it"
+    r"\b(?:(?<![a-z] )back to (?:the )?\w+|revert (?:it|that|everything)|undo (?:it|that)"
+    r"|forget (?:it"
     r"|about it|that)|dead[- ]end|it'?s out|so no (?!hurry|rush|need|problem|worries|idea)\w+"
     r"|no [\w.-]+ then|not usable|unusable|scrap (?:it|that)|drop (?:it|that|the idea)|leave it,"
     r"|not worth|give (?:it )?up|gave (?:it )?up)\b"

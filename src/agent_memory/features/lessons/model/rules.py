@@ -22,6 +22,8 @@ _WEIGHTS = {
 }
 _DIRECTIVE = frozenset(_WEIGHTS) - {Act.CONTRAST, Act.SCOPE, Act.AMOUNT}
 _LASTING = frozenset((Act.LASTING, Act.RESERVING))
+_LEAST_WORDS = 5  # of what is not plainly a rule
+_PLAIN = frozenset(_WEIGHTS) - {Act.CHOICE, Act.CONTRAST, Act.NECESSITY, Act.WISH, Act.AMOUNT}
 _AFTER_WORK = 0.5  # what the user says of it at once is about how work is to be done
 ANSWERS = 0.4  # a question of the agent
 _HEDGED = -1.2
@@ -36,7 +38,7 @@ _DESCRIBES = re.compile(  # what happens, not what is to be done
 _NOW = re.compile(
     r"\b(?:yet|for now|right now|just this|this (?:one )?time|today|tonight|tomorrow"
     r"|at the moment|this (?:week|month|sprint)"
-    r"|in this one|first of all|until i|while i)\b|\bnow[,.]|\bnow$"
+    r"|in this one|first of all|until i|while i|(?:in )?this session)\b|\bnow[,.]|\bnow$"
 )
 _THAT_ONE = re.compile(
     r"\b(?:it|this|that|them|this one|that one)[.!]*$|\b(?:don'?t|do not|stop|never) \w+ (?:it"
@@ -103,6 +105,8 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
         return 0.0
     if _DESCRIBES.search(view) and Act.LASTING in found:
         found.remove(Act.LASTING)
+    if sentence.size < _LEAST_WORDS and not _PLAIN & set(found):
+        return 0.0
     weight = sum(_WEIGHTS[act] for act in found)
     weight += max(more, 0.8 if sentence.has(Act.OBJECTION) else 0.0)
     if _HEDGE.search(view) and not sentence.asks:
