@@ -4,6 +4,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from agent_memory.features.lessons.model import rules
 from agent_memory.features.lessons.model.lessons import Trust
@@ -138,10 +139,16 @@ def _find_settled_talk(talk: Talk) -> Settlement | None:
         if len(own & said) >= least * len(own) and (named or normative * _NORMATIVE >= turn.size):
             after = tuple(t for t in turns if t.place > turn.place and t.is_user)[:1]
             agreed = bool(after) and not after[0].sentences[0].has(Act.OBJECTION)
-            by_user = decided or agreed or len(own & said) >= _SHARED * len(own)
+            by_user = decided or agreed or _answers(turns) or len(own & said) >= _SHARED * len(own)
             trust = Trust.USER if by_user else Trust.AGENT
             return Settlement(turn, 0, _state(turn, 0), trust, turns[0], 5.0, after)
     return None
+
+
+def _answers(turns: Sequence[Turn]) -> bool:
+    """Return whether the user answered a question of the agent."""
+    pairs = pairwise(turns)
+    return any(one.asks and not one.is_user and two.is_user and not two.asks for one, two in pairs)
 
 
 def _settles(turn: Turn) -> bool:
