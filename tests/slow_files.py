@@ -35,6 +35,8 @@ SECONDS = {
     "e2e/hooks/test_hook_storm.py": 12,
     "e2e/upstream/test_sharing.py": 12,
     "e2e/daemon/test_migrate.py": 12,
+    "contract/lessons/test_lesson_learning.py": 11,
+    "e2e/lessons/test_lessons.py": 11,
     "e2e/grpc/test_search.py": 11,
     "e2e/toc/test_contents_rebuild.py": 11,
 }
