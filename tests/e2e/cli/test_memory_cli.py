@@ -798,6 +798,7 @@ class TestStatus:
             "by_status": {"active": 5},
             "notes_waiting": 0,
             "to_review": 0,
+            "lessons": {"given": 0, "heeded": 0, "repeated": 0, "to_review": 0},
             "feature_tier": "core",
             "contents": None,
             "recording": {
