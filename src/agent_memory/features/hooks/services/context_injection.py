@@ -30,6 +30,7 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.ids import USER
 
 RELATED = 3
+LESSONS_SHARE = 0.6  # of the tokens of a session's start
 CANDIDATES = 10  # the agent waits
 MAX_SESSIONS = 500
 MAX_INJECTED = 200  # memories remembered per session; older ones may be injected again
@@ -101,7 +102,9 @@ class ContextInjection:
         request = replace(request, project=place.name, branch=place.branch, zone=self.moments.zone)
         lessons = Injection()
         if request.plain:
-            lessons = self.moments.build_for_start(session, place.name, request.tokens // 2)
+            lessons = self.moments.build_for_start(
+                session, place.name, int(request.tokens * LESSONS_SHARE)
+            )
             request = replace(request, lead=tuple(lessons.text.splitlines()))
         context = self.context.build(request, SearchMode.BM25, counted=False)
         memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]

@@ -72,6 +72,7 @@ _SHARED, _SHARED_STATED = 0.4, 0.25  # of its words that the user said too
 _LATER = 0.15  # a later proposal answers more of the questions
 _NORMATIVE = 30  # words for one that says how it is to be
 _REASONED = 18  # words of a proposal that has reasons
+_TELLING, _UNSURE, _LAST_TURNS = 12, 0.5, 3  # words, weight and turns of a talk's last word
 _DIRECTIVE = 1.2  # weight of a sentence that decides a point
 
 
@@ -99,12 +100,35 @@ def find_conclusions(talk: Talk) -> list[Settlement]:
     chat = _find_settled_talk(talk)
     if chat is not None:
         found.append(chat)
+    if not found and not talk.runs and (last := _find_last_word(talk)) is not None:
+        found.append(last)
     best: dict[int, Settlement] = {}
     for each in found:
         known = best.get(each.turn.place)
         if known is None or each.weight > known.weight:
             best[each.turn.place] = each
     return sorted(best.values(), key=lambda each: each.turn.place)
+
+
+def _find_last_word(talk: Talk) -> Settlement | None:
+    """Return the last thing that the agent said in a talk without work, if it is no question: it
+    often says what came of the talk, though no word shows it."""
+    turns = talk.turns
+    if len(turns) < _LEAST_TALK:
+        return None
+    said = [turn for turn in turns[-_LAST_TURNS:] if not turn.is_user]
+    turn = next((each for each in reversed(said) if each.size >= _TELLING), None)
+    if turn is None or turn.has_code or turn.asks:
+        return None
+    return Settlement(
+        turn=turn,
+        first=0,
+        text=_state(turn, 0),
+        trust=Trust.AGENT,
+        opening=turns[0],
+        weight=_UNSURE,
+        also=tuple(each for each in turns[-_LAST_TURNS:] if each.is_user)[-1:],
+    )
 
 
 def _state(turn: Turn, first: int) -> str:

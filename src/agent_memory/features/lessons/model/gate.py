@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 else:
     np = LatePackage("numpy")
 
-THRESHOLD = 0.1  # of the likeliest: nothing is given with 19 of 20 prompts that need nothing
-MORE_THRESHOLD = 0.2  # of those beside it
+THRESHOLD = 0.06  # of the likeliest: 19 of 20 prompts that need nothing get nothing
+MORE_THRESHOLD = 0.15  # of those beside it
 TELLING = 0.8  # least weight of a word that says what a text is about
 _MOST_WORDS = 300  # of a prompt are read
 _SAMPLED = 300  # requests of the project that a lesson is compared with
@@ -49,11 +49,9 @@ class PromptEvidence(NamedTuple):
     situation: float = 0.0  # and of the prompt and the request that led to the lesson
     text_lead: float = 0.0  # how much nearer than the requests of other sessions are to it
     situation_lead: float = 0.0
-    unknown: float = 0.0  # the share of the prompt's telling words that no lesson has
-    known: float = 0.0  # how many of them some lesson has
-    shared: float = 0.0  # how rare are those which this lesson has
+    shared: float = 0.0  # how rare are the prompt's telling words which the lesson has
     about: float = 0.0  # or its situation
-    length: float = 0.0  # the number of the prompt's telling words
+    covered: float = 0.0  # the share of them which it or its situation has, as rare as they are
 
 
 class Cosines(NamedTuple):
@@ -73,21 +71,17 @@ class _GateCurve(NamedTuple):
 _UNMEASURED = Cosines(0.0, 0.0, 0.0, 0.0)
 _BY_MEANING = _GateCurve(
     PromptEvidence(
-        text=1.46,
-        situation=7.17,
-        text_lead=10.23,
-        situation_lead=6.12,
-        unknown=4.87,
-        known=2.63,
-        shared=0.2,
-        about=0.82,
-        length=-0.22,
+        text=3.92,
+        situation=3.12,
+        text_lead=10.92,
+        situation_lead=4.39,
+        shared=0.05,
+        about=1.3,
+        covered=-1.62,
     ),
-    -13.76,
+    -8.8,
 )
-_BY_WORDS = _GateCurve(
-    PromptEvidence(unknown=3.96, known=1.74, shared=0.42, about=1.68, length=-0.11), -9.9
-)
+_BY_WORDS = _GateCurve(PromptEvidence(shared=0.48, about=2.2, covered=-1.87), -7.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +102,20 @@ class PromptGate:
         if not seen:
             return []  # such as "go on": nothing is known of what it asks for
         near = {} if vector is None or self.nearness is None else self.nearness.measure(vector)
+        rarest = _rate_rarity(0, len(self.lessons))
+        total = sum(self.rarity.get(word, rarest) for word in words)
         rated = []
         for place, known in enumerate(self.lessons):
             nearness = near.get(place, _UNMEASURED)
+            about = self._weigh(seen, self.about[place])
             evidence = PromptEvidence(
                 text=nearness.text,
                 situation=nearness.situation,
                 text_lead=nearness.text_lead,
                 situation_lead=nearness.situation_lead,
-                unknown=1 - len(seen) / len(words),
-                known=math.log1p(len(seen)),
-                shared=self._weigh(seen, self.texts[place]),
-                about=self._weigh(seen, self.about[place]),
-                length=len(words),
+                shared=math.log1p(self._weigh(seen, self.texts[place])),
+                about=math.log1p(about),
+                covered=about / total,
             )
             score = _score(_BY_WORDS if nearness is _UNMEASURED else _BY_MEANING, evidence)
             if score >= THRESHOLD:
@@ -129,7 +124,7 @@ class PromptGate:
         return [each for each in rated if each is rated[0] or each.score >= MORE_THRESHOLD]
 
     def _weigh(self, seen: Iterable[str], words: frozenset[str]) -> float:
-        return math.log1p(sum(self.rarity[word] for word in seen if word in words))
+        return sum(self.rarity[word] for word in seen if word in words)
 
 
 class _Nearness(NamedTuple):
@@ -164,11 +159,14 @@ def build_gate(lessons: Sequence[KnownLesson]) -> PromptGate:
         lessons=active,
         texts=texts,
         about=about,
-        rarity={
-            word: math.log(1 + (len(active) + 1) / (count + 0.5)) for word, count in counts.items()
-        },
+        rarity={word: _rate_rarity(count, len(active)) for word, count in counts.items()},
         nearness=_build_nearness(active),
     )
+
+
+def _rate_rarity(count: int, lessons: int) -> float:
+    """Return how rare a word is that so many of all lessons have."""
+    return math.log(1 + (lessons + 1) / (count + 0.5))
 
 
 def find_telling_words(text: str) -> frozenset[str]:

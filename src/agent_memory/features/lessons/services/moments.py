@@ -36,9 +36,9 @@ from agent_memory.kernel.errors import EmbedderFailed
 PROMPT_TOKENS = 250
 TOOL_TOKENS = 100
 MOST_GIVEN = 3
-MOST_RULES, MOST_OPEN = 8, 5
+MOST_RULES, MOST_OPEN = 10, 5
 RULES_SHARE = 0.7  # of the tokens of a start: what is open must fit, too
-LONGEST_AT_START = 220  # characters of a line
+LONGEST_AT_START = 190  # characters of a line
 EMBEDDING_SECONDS = 0.3  # after that, words alone: the agent waits
 MAX_SESSIONS = 500
 MAX_LATEST = 10  # times that something was given, for what a user objects to
