@@ -242,4 +242,4 @@ class TestFiles:
 
         sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()]
         assert sizes
-        assert sum(sizes) <= 152_000
+        assert sum(sizes) <= 156_000

@@ -28,6 +28,8 @@ CLOSED = {
     ("POST", "/api/v1/memories/merges/"),
     ("GET", "/api/v1/memories/undo/"),
     ("POST", "/api/v1/memories/undo/"),
+    ("PATCH", "/api/v1/lessons/{lesson_id}/"),  # a key belongs to a program
+    ("POST", "/api/v1/lessons/{lesson_id}/accept/"),
     ("GET", "/api/v1/inbox/"),
     ("POST", "/api/v1/inbox/"),
     ("PUT", "/api/v1/projects/{name}/recording/"),

@@ -29,7 +29,7 @@ from agent_memory.features.lessons.operations import LessonAnswer
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, Event
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.memories.model.changes import ChangeAction
-from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Memory
+from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Memory, check_content
 from agent_memory.features.memories.operations import (
     EXAMPLE_ID,
     ONE,
@@ -198,8 +198,11 @@ def decide(
     stale: list[str] = []
     for each in request.decisions:
         is_accepted, words = each.decision == "accept", each.summary.strip()
+        is_lesson = each.id.startswith(f"{documents.LESSONS}/")
+        if words and not is_lesson:
+            check_content(words, "", "")
         try:
-            if each.id.startswith(f"{documents.LESSONS}/"):
+            if is_lesson:
                 known = review.find_lesson(each.id).known
                 on_lessons.append(LessonDecision(known=known, is_accepted=is_accepted, text=words))
             else:
