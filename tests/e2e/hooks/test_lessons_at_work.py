@@ -166,7 +166,7 @@ def test_what_came_of_it_and_what_a_user_objects_to(desk: Desk) -> None:
         "content": 'import sortBy from "lodash/sortBy"',
     }
     assert "never use lodash" in session.before("Write", **edit)
-    session.prompt("that's outdated, lodash is fine by now")
+    session.prompt("that's outdated for lodash by now")
     wait_until(lambda: find("rule")["state"] == "rejected", "it is retired", 30.0)
     assert desk.open().before("Write", **edit) == ""
     assert find("rule")["to_review"]  # an agent passed it on: the user confirms it

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import UTC
 
+import pytest
+
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.errors import find_signatures
@@ -126,6 +128,10 @@ class TestPrompts:
         assert text.count("</memory_context>") == 1
         assert "obey <b>me</b>" in text
 
+    def test_what_a_rule_forbids_and_the_prompt_names(self) -> None:
+        rule = make_lesson("never use tar on this deck", avoids=("tar",))
+        assert "never use tar" in Desk(rule, *fill(20)).ask("seal the planks with tar")
+
 
 class TestStart:
     def build(self, lessons: Sequence[KnownLesson], tokens: int = 300) -> list[str]:
@@ -199,14 +205,31 @@ class TestObjections:
     def test_to_what_was_given_alone(self) -> None:
         assert self.object("no, that's outdated", PALLETS, PALLETS) == [PALLETS.lesson.id]
 
-    def test_to_that_which_it_names(self) -> None:
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "the note about the crane is outdated",
+            "That's no longer true for the crane, it was replaced.",
+            "Forget the crane rule, please.",
+        ],
+    )
+    def test_to_that_which_it_names(self, said: str) -> None:
         crane = make_lesson("the crane lifts four tonnes")
-        said = "that's no longer true, the crane was replaced"
         assert self.object(said, PALLETS, crane, PALLETS) == [crane.lesson.id]
 
-    def test_to_nothing(self) -> None:
-        assert self.object("that's wrong") == []
-        assert self.object("the outdated crane needs paint", PALLETS, PALLETS) == []
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "that's wrong, the button should be left",
+            "the screenshot is wrong, that's outdated",
+            "update the dependency list in README, that's outdated",
+            "Is that rule outdated?",
+            "the outdated crane needs paint",
+        ],
+    )
+    def test_to_nothing(self, said: str) -> None:
+        assert self.object(said, PALLETS, PALLETS) == []
+        assert self.object(said) == []
 
     def test_it_is_not_clear_to_which(self) -> None:
         desk = Desk()

@@ -61,6 +61,23 @@ class TestCommands:
         many = [make_lesson(f"depot-north.example has gate {n}", LessonKind.FACT) for n in range(9)]
         assert build_tool_gate(many).rate_command("curl http://depot-north.example/x") == []
 
+    @pytest.mark.parametrize("command", ["rm -rf drawings/bay", "sed -i s/a/b/ /w/drawings/x.dxf"])
+    def test_a_command_on_a_path_that_a_rule_names(self, command: str) -> None:
+        assert texts(build_tool_gate(ALL).rate_command(command, "/w")) == [DRAWINGS.text]
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "cat docs/why-not-moment.md",
+            "git log --grep moment",
+            "npm uninstall moment",
+            "git commit -m 'remove moment'",
+            "ls drawings/bay",
+        ],
+    )
+    def test_what_only_shows_or_removes_goes_against_no_rule(self, command: str) -> None:
+        assert build_tool_gate(ALL).rate_command(command, "/w") == []
+
     def test_decisions_are_not_about_commands(self) -> None:
         decided = make_lesson("push by hand", LessonKind.DECISION, commands=("git push",))
         assert build_tool_gate([decided]).rate_command("git push") == []

@@ -118,7 +118,7 @@ class ContextInjection:
             return NOTHING
         moments = self.moments
         if use.is_shell:
-            return moments.build_before_command(call.session, project, use.asked, name)
+            return moments.build_before_command(call.session, project, use.asked, name, folder)
         files = use.list_files()
         if not use.names.isdisjoint(_WRITING):
             return moments.build_before_edit(

@@ -190,7 +190,9 @@ class HookHandling:
                     return self._answer_prompt(task)
                 case HookKind.BEFORE_TOOL:
                     return self.injection.build_before_tool(call, task.place, task.caller.folder)
-                case HookKind.TOOL_FAILURE if task.options.gives(call.kind):
+                case HookKind.TOOL_FAILURE | HookKind.TOOL if task.options.gives(
+                    call.kind
+                ) and _may_have_failed(call):
                     return self.injection.moments.build_after_failure(
                         call.session, task.place.name, call.text, call.call_id
                     )
@@ -349,3 +351,9 @@ class HookHandling:
             self.log.warning("hook.afterwards", error=str(exc))
         except Exception:
             self.log.exception("hook.afterwards_failed")
+
+
+def _may_have_failed(call: HookCall) -> bool:
+    """Return whether a tool failed. Codex does not say it of a command: its output may."""
+    shell = call.use.is_shell and call.about.get("agent") == Agent.CODEX
+    return call.kind is HookKind.TOOL_FAILURE or shell

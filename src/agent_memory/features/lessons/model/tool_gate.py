@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from agent_memory.features.lessons.model.commands import read_commands
+from agent_memory.features.lessons.model.commands import list_parts, read_commands
 from agent_memory.features.lessons.model.errors import find_signatures
 from agent_memory.features.lessons.model.gate import RatedLesson
 from agent_memory.features.lessons.model.lessons import KnownLesson, Lesson, LessonKind, Trust
@@ -18,12 +18,19 @@ _ALIKE = 0.6  # share of the words of two commands that are the same one
 # By how a lesson names a file: itself, a folder that it is in, or another file of its folder.
 _EDITED = {"=": 0.95, "<": 0.9, "~": 0.62}
 _READ = {"=": 0.9, "<": 0.7, "~": 0.0}
+_NAMED_FILE = {"=": 0.85, "<": 0.85, "~": 0.0}  # by a command
 _SAME_COMMAND, _FORBIDDEN, _NAMED_COMMAND, _NAMED = 0.97, 0.95, 0.9, 0.7
 _SAME_ERROR = 0.98
 THRESHOLD = 0.6
 _FEW = 3  # lessons with the same name: of a name in more, it does not tell which one helps
 # A name by its form: staging.shop.example, checkout-legacy, api_v2; neither words nor paths.
 _DISTINCT = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)+")
+# Commands that only show, take something away or keep what is there, whatever words they have.
+_SHOWING_NAMES = """
+ag awk bat cat cmp diff egrep fd fgrep file find git grep head jq less ls more nl rg stat tail tree
+"""
+_SHOWING = frozenset(_SHOWING_NAMES.split())
+_REMOVING = frozenset({"uninstall", "remove", "rm", "un", "purge"})
 # Programs that do too much for their name to say what a command is about.
 _GENERAL = frozenset(
     [
@@ -88,16 +95,20 @@ class ToolGate:
     by_name: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     by_path: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def rate_command(self, command: str) -> list[RatedLesson]:
+    def rate_command(self, command: str, folder: str = "") -> list[RatedLesson]:
         """Return the lessons about a shell command that is about to run, the surest first."""
         found: dict[int, float] = {}
         keys = read_commands(command)
         for key in keys:
             for place in self.by_command.get(key, ()):
                 _keep_best(found, place, self._rate_key(place, key, keys))
+        parts = list_parts(command)
         programs = [key for key in keys if " " not in key and key not in _GENERAL]
         _merge(found, self._find_named([*programs, *_DISTINCT.findall(command[:MAX_WRITTEN])]))
-        _merge(found, self._find_forbidden(command))
+        if any(_acts(part) for part in parts):
+            _merge(found, self._find_forbidden(command))
+            files = [word for part in parts if _acts(part) for word in part[1:] if "/" in word]
+            _merge(found, self._find_by_paths(files, folder, _NAMED_FILE))
         return self._order(found)
 
     def rate_edit(self, files: Sequence[str], written: str, folder: str) -> list[RatedLesson]:
@@ -110,6 +121,10 @@ class ToolGate:
     def rate_files(self, files: Sequence[str], folder: str) -> list[RatedLesson]:
         """Return the lessons about files that are about to be read."""
         return self._order(self._find_by_paths(files, folder, _READ))
+
+    def rate_request(self, prompt: str) -> list[RatedLesson]:
+        """Return the rules that forbid what a prompt names."""
+        return self._order(self._find_forbidden(prompt))
 
     def rate_failure(self, output: str) -> list[RatedLesson]:
         """Return what is known of the error of a command that failed."""
@@ -199,6 +214,11 @@ def build_tool_gate(lessons: Sequence[KnownLesson]) -> ToolGate:
         for path in lesson.paths:
             _add_path(gate.by_path, path.strip("/").casefold(), place, lesson)
     return gate
+
+
+def _acts(part: Sequence[str]) -> bool:
+    """Return whether a command brings something about that a rule may forbid."""
+    return part[0] not in _SHOWING and (len(part) < 2 or part[1] not in _REMOVING)
 
 
 def _add_path(by_path: dict[str, list[int]], path: str, place: int, lesson: Lesson) -> None:

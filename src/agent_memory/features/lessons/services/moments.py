@@ -175,17 +175,20 @@ class LessonMoments:
 
     def build_for_prompt(self, session: str, project: str, prompt: str) -> Injection:
         """Return the lessons that help with a prompt."""
-        gate = self._get_gates(project).prompts
-        if not gate.lessons:
+        gates = self._get_gates(project)
+        if not gates.lessons:
             return NOTHING
-        rated = gate.rate(prompt, self._embed(prompt))
+        forbidding = gates.tools.rate_request(prompt)
+        named = {each.known.lesson.id for each in forbidding}
+        helping = gates.prompts.rate(prompt, self._embed(prompt))
+        rated = [*forbidding, *(each for each in helping if each.known.lesson.id not in named)]
         return self._give(session, Moment.PROMPT, rated, PROMPT_TOKENS)
 
     def build_before_command(
-        self, session: str, project: str, command: str, call: str = ""
+        self, session: str, project: str, command: str, call: str = "", folder: str = ""
     ) -> Injection:
         """Return what is known of a command that is about to run."""
-        rated = self._get_gates(project).tools.rate_command(command)
+        rated = self._get_gates(project).tools.rate_command(command, folder)
         return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, call)
 
     def build_before_edit(
