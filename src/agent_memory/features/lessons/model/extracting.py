@@ -33,7 +33,7 @@ from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.kernel.text.analysis import extract_terms
 
 MAX_LESSONS = 60  # of a stretch
-_PER_TURN, _FEW = 0.3, 3  # about as many lessons as this by turn, and a few more
+_PER_TURN, _FEW = 0.3, 3  # beside rules, about as many by turn as this, and a few more
 _PARTS = 4  # of a conclusion that is longer than a lesson
 _MOST_RULE = 3.0  # weight: what is settled later says it better
 _PARTS_OF = re.compile(r" && | ; |\n")
@@ -82,7 +82,7 @@ def extract(events: Sequence[Event]) -> list[Lesson]:
         *_draft_gotchas(talk),
         *_draft_open_ends(talk),
     ]
-    limit = min(MAX_LESSONS, _FEW + round(len(talk.turns) * _PER_TURN))
+    limit = _FEW + round(len(talk.turns) * _PER_TURN)
     chosen = _choose(drafts, limit)
     return [_build(each) for each in sorted(chosen, key=lambda each: (each.at, each.place))]
 
@@ -91,21 +91,28 @@ def _choose(drafts: Sequence[_Draft], limit: int) -> list[_Draft]:
     """Choose the weightiest, without those that say what another one says."""
     chosen: list[_Draft] = []
     taken: set[tuple[str, str, int]] = set()
+    beside = 0  # what is not a rule of the user
     for draft in sorted(drafts, key=lambda each: (-each.weight, each.at, each.place)):
         draft.terms = frozenset(extract_terms(draft.text))
         key = (draft.kind.value, draft.event.event_id, draft.place)
         if len(draft.terms) < 3 or key in taken:
             continue
-        if any(_says_same(draft, other) for other in chosen):
+        if (draft.kind is not LessonKind.RULE and beside >= limit) or any(
+            _says_same(draft, other) for other in chosen
+        ):
             continue
         taken.add(key)
         chosen.append(draft)
-        if len(chosen) >= limit:
+        beside += draft.kind is not LessonKind.RULE
+        if len(chosen) >= MAX_LESSONS:
             break
     return chosen
 
 
 def _says_same(draft: _Draft, other: _Draft) -> bool:
+    if draft.kind is other.kind is LessonKind.RULE:  # of another object it is another rule
+        one, two = names.find_terms(draft.text), names.find_terms(other.text)
+        return one <= two or two <= one
     shared = len(draft.terms & other.terms)
     return (
         shared >= _ALIKE * min(len(draft.terms), len(other.terms)) and abs(draft.at - other.at) < 40

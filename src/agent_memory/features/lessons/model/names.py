@@ -5,7 +5,9 @@ from collections.abc import Iterable
 
 from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.lessons import MAX_NAMES
+from agent_memory.kernel.text.analysis import extract_terms
 from agent_memory.kernel.text.sentences import mask_quotations
+from agent_memory.kernel.text.terms import stem
 from agent_memory.kernel.text.vocabulary import COMMON, GRAMMAR
 
 _PATH = re.compile(
@@ -86,6 +88,13 @@ _FORBIDS = re.compile(
     r"|\b" + _NAME + r"(?: thing| stuff)? is (?:dead|gone|banned|forbidden|deprecated|history)\b"
 )
 _STOPPED = GRAMMAR | COMMON | frozenset(("per", "free", "second", "idea", "same", "rest", "work"))
+_GRAMMAR_TERMS = frozenset(map(stem, GRAMMAR))
+
+
+def find_terms(text: str) -> frozenset[str]:
+    """Return the terms of a text that say something: two rules that both have one which the other
+    lacks are about different things."""
+    return frozenset(extract_terms(text)) - _GRAMMAR_TERMS
 
 
 def find_paths(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import re
 
+from agent_memory.features.lessons.model.lessons import MAX_TEXT
 from agent_memory.features.lessons.model.talk import Sentence, Turn
 from agent_memory.features.toc.model.act_cues import Act
 
@@ -165,8 +166,14 @@ def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int
             if after.asks or (not refers_back(after) and weights[last + 1] < 1.0):
                 break
             last += 1
-        if found and first <= found[-1][1] + 1:
+        joins = found and first <= found[-1][1] + 1
+        if joins and _measure(turn, found[-1][0], max(last, found[-1][1])) <= MAX_TEXT:
             found[-1] = (found[-1][0], max(last, found[-1][1]), max(weight, found[-1][2]))
-        else:
-            found.append((first, last, weight))
+        elif not joins or last > found[-1][1]:
+            found.append((max(first, found[-1][1] + 1) if joins else first, last, weight))
     return found
+
+
+def _measure(turn: Turn, first: int, last: int) -> int:
+    """Return how many characters sentences have."""
+    return sum(len(each.text) + 1 for each in turn.sentences[first : last + 1])

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from agent_memory.features.lessons.model.lessons import Lesson, LessonId, LessonKind
+from agent_memory.features.lessons.model.names import find_terms
 from agent_memory.kernel.text.analysis import extract_terms
 from agent_memory.kernel.text.terms import stem
-from agent_memory.kernel.text.vocabulary import GRAMMAR
 
-_STOPPED = frozenset(map(stem, GRAMMAR))
 _RARE = 24  # lessons that have a term
 _LOOKED_UP = 8  # rare terms of a lesson
 _SAME = 0.85  # share of terms of a repetition
@@ -46,22 +45,25 @@ class _Read:
 
     def __init__(self, lesson: Lesson) -> None:
         self.lesson = lesson
-        found = frozenset(extract_terms(lesson.text))
-        self.terms = found - _STOPPED
+        self.terms = find_terms(lesson.text)
         lower = lesson.text.lower()
-        self.changes = not found.isdisjoint(_CHANGES) or any(
+        self.changes = not _CHANGES.isdisjoint(extract_terms(lesson.text)) or any(
             phrase in lower for phrase in _CHANGE_PHRASES
         )
 
     @cached_property
     def about(self) -> frozenset[str]:
         """The terms of its situation."""
-        return frozenset(extract_terms(self.lesson.situation)) - _STOPPED
+        return find_terms(self.lesson.situation)
 
     @cached_property
     def heads(self) -> frozenset[str]:
         """The functions that its beginning is about."""
         return frozenset(_FUNCTION.findall(self.lesson.text[:_HEAD]))
+
+    @cached_property
+    def forbidden(self) -> frozenset[str]:
+        return frozenset(term for word in self.lesson.avoids for term in extract_terms(word))
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -137,7 +139,7 @@ def _replaces(new: _Read, old: _Read) -> bool:
     shared = {term for term in new.terms & old.terms if not term.isdigit()}
     least = min(len(new.terms), len(old.terms)) or 1
     if one.kind is other.kind and len(shared) >= _SAME * max(len(new.terms), len(old.terms)):
-        return True
+        return not _names_another(new, old)
     if one.kind not in _NORMS or other.kind not in _NORMS or one.trust < other.trust:
         return False
     if _restates(new, old) and len(shared) >= _RESTATED * least:
@@ -145,12 +147,25 @@ def _replaces(new: _Read, old: _Read) -> bool:
     return new.changes and _says_otherwise(new, old, len(shared), least)
 
 
+def _names_another(new: _Read, old: _Read) -> bool:
+    """Return whether two rules each name something that the other one does not: they are alike, but
+    of different objects. Another number of the same is a new value."""
+    if new.lesson.kind not in _NORMS:
+        return False
+    one, other = new.terms - old.terms, old.terms - new.terms
+    return any(not term.isdigit() for term in one) and any(not term.isdigit() for term in other)
+
+
 def _says_otherwise(new: _Read, old: _Read, shared: int, least: int) -> bool:
     """Return whether a lesson that changes something says another thing of the same subject."""
     one, other = new.lesson, old.lesson
-    forbidden = {term for word in one.avoids for term in extract_terms(word)}
-    if forbidden & old.terms - {term for word in other.avoids for term in extract_terms(word)}:
+    if new.forbidden & old.terms - old.forbidden:
         return True
+    if new.forbidden and old.forbidden and new.forbidden.isdisjoint(old.forbidden):
+        return False  # each forbids another thing
+    rule = one.kind is other.kind is LessonKind.RULE
+    if rule and one.paths and other.paths and set(one.paths).isdisjoint(other.paths):
+        return False
     about = len((new.terms | new.about) & (old.terms | old.about))
     if shared >= _SUBJECT * least and about >= 4:
         return True
