@@ -72,6 +72,24 @@ def test_a_rule_names_what_it_forbids() -> None:
     assert "git push" in rule.commands
 
 
+def test_rules_alike_but_of_different_things_are_all_kept() -> None:
+    tools = [f"tool{letter}x" for letter in "abcdefghijklmnopqrstuvwxy"]
+    said = [part for tool in tools for part in (user(f"never use {tool} here"), agent("Noted."))]
+    assert [each.avoids for each in extract(talk(*said))] == [(tool,) for tool in tools]
+    listed = " ".join(f"Never use {tool} in this repo." for tool in tools)
+    found = [name for each in extract(talk(user(listed))) for name in each.avoids]
+    assert found == tools
+    folders = user("don't touch gen/client/"), user("don't touch gen/server/")
+    assert len(extract(talk(*folders))) == 2
+
+
+def test_what_is_not_to_be_used_is_forbidden_though_it_is_a_common_word() -> None:
+    [rule] = extract(talk(user("never use moment here, the bundle gets too large")))
+    assert rule.avoids == ("moment",)
+    [rule] = extract(talk(user("Never use the same key twice in this repo.")))
+    assert rule.avoids == ()
+
+
 def test_what_another_agent_or_a_tool_says_is_no_rule() -> None:
     said = "From now on never use tabs in this project."
     assert extract(talk(user(said), session="main/helper")) == []

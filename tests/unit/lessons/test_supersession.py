@@ -71,6 +71,11 @@ def test_lessons_of_another_project_are_left_alone() -> None:
          "From now on the time limit is 30 seconds for every job."),
         ("Never commit generated files in this repo.",
          "Never commit without a ticket number in this repo."),
+        ("From now on never use gulp in this repo.",
+         "From now on never use webpack in this repo."),
+        ("Don't ever touch deploy/keys/ in this repo.",
+         "From now on don't touch deploy/hosts/ in this repo."),
+        ("Always sort the imports by module.", "From now on always sort the fixtures by module."),
     ],
 )  # fmt: skip
 def test_another_subject_replaces_nothing(old: str, new: str) -> None:

@@ -87,6 +87,12 @@ _FORBIDS = re.compile(
     + r")?"
     r"|\b" + _NAME + r"(?: thing| stuff)? is (?:dead|gone|banned|forbidden|deprecated|history)\b"
 )
+_USED = re.compile(  # whose object is forbidden, also where it is a common word: "never use moment"
+    r"\b(?:never(?: ever)?|don'?t|do not|stop|avoid|no longer)(?: ever)? us(?:e|ing) "
+    + _ARTICLES
+    + _NAME
+    + r"(?= (?:in|for|here|any|as|at|on|again|please|to)\b| ?[.,;:!)\u2014-]|$)"
+)
 _STOPPED = GRAMMAR | COMMON | frozenset(("per", "free", "second", "idea", "same", "rest", "work"))
 _GRAMMAR_TERMS = frozenset(map(stem, GRAMMAR))
 
@@ -149,4 +155,7 @@ def find_forbidden(text: str) -> tuple[str, ...]:
             name = (word or "").strip(".,-/")
             if len(name) > 1 and name not in _STOPPED and not name.endswith(("ly", "ing")):
                 found.setdefault(name)
+    for word in _USED.findall(view):
+        if (name := word.strip(".,-/")) not in GRAMMAR:
+            found.setdefault(name)
     return tuple(found)[:MAX_NAMES]

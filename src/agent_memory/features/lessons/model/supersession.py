@@ -156,6 +156,16 @@ def _names_another(new: _Read, old: _Read) -> bool:
     return any(not term.isdigit() for term in one) and any(not term.isdigit() for term in other)
 
 
+def _has_another_object(new: _Read, old: _Read) -> bool:
+    """Return whether two rules say the same of different things: "name the fixtures after the
+    ticket", and the migrations. What differs at the end is another value."""
+    one, other = (
+        [term for term in extract_terms(each.lesson.text) if term in each.terms - _CHANGES]
+        for each in (new, old)
+    )
+    return one[-1:] == other[-1:] and _names_another(new, old)
+
+
 def _says_otherwise(new: _Read, old: _Read, shared: int, least: int) -> bool:
     """Return whether a lesson that changes something says another thing of the same subject."""
     one, other = new.lesson, old.lesson
@@ -168,7 +178,7 @@ def _says_otherwise(new: _Read, old: _Read, shared: int, least: int) -> bool:
         return False
     about = len((new.terms | new.about) & (old.terms | old.about))
     if shared >= _SUBJECT * least and about >= 4:
-        return True
+        return not (rule and _has_another_object(new, old))
     differs = bool(new.values - old.values) and bool(old.values - new.values)
     known = len((new.terms | new.about) & old.terms)
     told = known >= _KNOWN * len(old.terms)
