@@ -5,6 +5,7 @@
 | EVENT_RECORDED   | an event was recorded                    | change feed, segments, outbox   |
 | MEMORY_CHANGED   | a memory changed                         | change feed, outbox             |
 | FACT_CHANGED     | a fact changed                           | outbox                          |
+| LESSON_JUDGED    | a person or an agent judged a lesson     | kept contexts are cleared       |
 | FOREIGN_EVENTS   | another daemon has recorded events       | segments                        |
 | FOREIGN_CHANGE   | another daemon has written               | change feed, outbox             |
 | SEGMENTS_CUT     | segments were cut                        | rollup, outbox                  |
@@ -31,6 +32,7 @@ class DaemonSignal(Enum):
     EVENT_RECORDED = auto()
     MEMORY_CHANGED = auto()
     FACT_CHANGED = auto()
+    LESSON_JUDGED = auto()
     FOREIGN_EVENTS = auto()
     FOREIGN_CHANGE = auto()
     SEGMENTS_CUT = auto()

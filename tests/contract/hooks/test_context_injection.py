@@ -14,7 +14,11 @@ from agent_memory.features.hooks.services.context_injection import (
     RELATED,
     ContextInjection,
 )
-from agent_memory.features.lessons.model.lessons import KnownLesson
+from agent_memory.features.lessons.model.lessons import (
+    KnownLesson,
+    LessonVerdict,
+    VerdictState,
+)
 from agent_memory.features.lessons.services.moments import LessonMoments
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
@@ -28,6 +32,7 @@ from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from tests.recall_parts import DAY, NOW, FixedClock, RecallHarness, make_dialogue, open_recall
+from tests.unit.lessons.make_lessons import make_lesson
 
 SHOP = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
 OTHER = MemoryLocation(domain=Domain("project:other"), home=Home("/other/.git"))
@@ -226,6 +231,26 @@ class TestStart:
         first = telling.start()
         assert "PostgreSQL" in first
         assert telling.start() == first
+
+    def test_no_sentence_of_a_rejected_lesson_and_a_rule_once(self, telling: Telling) -> None:
+        rule = "From now on always format the python code with black, never with yapf."
+        telling.work("one", NOW - DAY, rule, "Formatted the python code. All 41 tests pass.")
+        assert telling.start(plain=True).count("black") == 1
+
+        known = make_lesson(rule)
+        telling.briefing = replace(telling.briefing, moments=make_moments(known))
+        text = telling.start(plain=True)
+        assert text.count("black") == 1
+        assert "- rule, the user" in text
+
+        verdict = LessonVerdict(
+            fingerprint=known.lesson.fingerprint, state=VerdictState.REJECTED, at_ms=Millis(NOW)
+        )
+        rejected = replace(known, verdict=verdict)
+        telling.briefing = replace(telling.briefing, moments=make_moments(rejected))
+        text = telling.start(plain=True)
+        assert "black" not in text
+        assert "41 tests pass" in text
 
 
 class TestRelated:

@@ -172,6 +172,21 @@ def test_what_came_of_it_and_what_a_user_objects_to(desk: Desk) -> None:
     assert find("rule")["to_review"]  # an agent passed it on: the user confirms it
 
 
+def test_what_is_rejected_is_not_kept_for_a_start_without_a_daemon(desk: Desk) -> None:
+    desk.teach()
+    kept = desk.home.data / "last-contexts"
+
+    def read_kept() -> str:
+        return "".join(each.read_text() for each in kept.glob("*.json"))
+
+    assert "never use lodash" in desk.open().start()
+    wait_until(lambda: "never use lodash" in read_kept(), "it is kept")
+    rule = next(each for each in desk.list_lessons() if each["kind"] == "rule")
+    desk.memory.json("lessons", "reject", rule["id"])
+    assert read_kept() == ""
+    assert "lodash" not in desk.open().start()
+
+
 def test_where_it_is_switched_off(desk: Desk) -> None:
     desk.teach()
     (desk.folder / "memory.toml").write_text('[hooks]\npush = "start"\n')

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -10,7 +11,14 @@ import pytest
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.errors import find_signatures
-from agent_memory.features.lessons.model.lessons import KnownLesson, LessonId, LessonKind, Trust
+from agent_memory.features.lessons.model.lessons import (
+    KnownLesson,
+    LessonId,
+    LessonKind,
+    LessonVerdict,
+    Trust,
+    VerdictState,
+)
 from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.services.moments import (
     PROMPT_TOKENS,
@@ -133,6 +141,14 @@ class TestPrompts:
         assert "never use tar" in Desk(rule, *fill(20)).ask("seal the planks with tar")
 
 
+def judge(known: KnownLesson, state: VerdictState, text: str = "") -> KnownLesson:
+    lesson = known.lesson
+    verdict = LessonVerdict(
+        fingerprint=lesson.fingerprint, state=state, at_ms=lesson.at_ms, text=text
+    )
+    return replace(known, verdict=verdict)
+
+
 class TestStart:
     def build(self, lessons: Sequence[KnownLesson], tokens: int = 300) -> list[str]:
         return Desk(*lessons).moments.build_for_start("now", "shop", tokens).text.splitlines()
@@ -153,6 +169,30 @@ class TestStart:
     def test_within_its_budget(self) -> None:
         lessons = [make_lesson(f"{n} " + "ring the bell " * 20) for n in range(9)]
         assert estimate_tokens("\n".join(self.build(lessons, 150))) <= 150
+
+
+class TestRetired:
+    OLD = make_lesson("Format the code with black", name="old", superseded_by="new")
+    NEW = make_lesson("Format the code with ruff", name="new", day=2)
+
+    def list_retired(self, *lessons: KnownLesson) -> set[tuple[str, str]]:
+        retired = Desk(*lessons).moments.list_retired("shop")
+        return {(each.text, each.instead) for each in retired}
+
+    def test_what_is_superseded_with_what_holds_instead(self) -> None:
+        assert self.list_retired(self.OLD, self.NEW) == {(self.OLD.text, self.NEW.text)}
+
+    def test_what_is_rejected_and_what_that_replaced(self) -> None:
+        rejected = judge(self.NEW, VerdictState.REJECTED)
+        assert self.list_retired(self.OLD, rejected) == {(self.OLD.text, ""), (self.NEW.text, "")}
+
+    def test_the_words_that_an_edit_replaced(self) -> None:
+        edited = judge(self.NEW, VerdictState.ACCEPTED, "Format all with ruff")
+        assert self.list_retired(edited) == {(self.NEW.text, "Format all with ruff")}
+
+    def test_not_what_was_said_again(self) -> None:
+        again = make_lesson(self.OLD.text, name="new", day=2)
+        assert self.list_retired(self.OLD, again) == set()
 
 
 class TestTools:

@@ -58,3 +58,5 @@ def build_core(context: Composition) -> None:
     )
     context.add(spool, last_contexts, excluded, consent, handling, AgentCalls())
     context.signals.listen(handling.drain_soon, DaemonSignal.STORE_MENDED)
+    # a context that is given without a daemon must not say what was rejected
+    context.signals.listen(last_contexts.clear, DaemonSignal.LESSON_JUDGED)

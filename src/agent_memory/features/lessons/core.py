@@ -22,6 +22,7 @@ from agent_memory.features.recall.ports import RecordSource
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.composition import Composition
+from agent_memory.kernel.signals import DaemonSignal
 from agent_memory.platform.base import Platform
 from agent_memory.platform.store import families
 
@@ -52,13 +53,17 @@ def build_core(context: Composition) -> None:
         else:
             catalog.note_outcome(name, **{outcome.value: 1})
 
+    def note_verdict() -> None:
+        catalog.refresh()
+        context.signals.send(DaemonSignal.LESSON_JUDGED)
+
     library = LessonLibrary(store, catalog, context[Events])
     verdicts = LessonVerdicts(
         store=store,
         library=library,
         secrets=context[SecretsFilter],
         clock=platform.clock,
-        on_change=catalog.refresh,
+        on_change=note_verdict,
     )
 
     def retire(name: LessonId) -> None:

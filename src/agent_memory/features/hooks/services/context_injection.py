@@ -105,7 +105,11 @@ class ContextInjection:
             lessons = self.moments.build_for_start(
                 session, place.name, int(request.tokens * LESSONS_SHARE)
             )
-            request = replace(request, lead=tuple(lessons.text.splitlines()))
+            request = replace(
+                request,
+                lead=tuple(lessons.text.splitlines()),
+                without=self.moments.list_retired(place.name),
+            )
         context = self.context.build(request, SearchMode.BM25, counted=False)
         memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]
         self.history.take(session, memories, len(memories))

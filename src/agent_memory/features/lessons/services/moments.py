@@ -28,8 +28,10 @@ from agent_memory.features.lessons.model.outcomes import (
     judge_command,
     judge_edit,
 )
+from agent_memory.features.lessons.model.retired import list_retired
 from agent_memory.features.lessons.model.tool_gate import ToolGate, build_tool_gate
 from agent_memory.features.log.model.metadata import get_main_session
+from agent_memory.features.recall.model.repeats import RetiredText
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import EmbedderFailed
 
@@ -63,6 +65,7 @@ class _Gates:
     lessons: tuple[KnownLesson, ...]
     prompts: PromptGate
     tools: ToolGate
+    retired: tuple[RetiredText, ...]
 
 
 class GivenLessons:
@@ -173,6 +176,10 @@ class LessonMoments:
         self.given.add(session, Moment.START, told)
         return _build_injection("\n".join(lines), told)
 
+    def list_retired(self, project: str) -> tuple[RetiredText, ...]:
+        """List what the lessons of a project said that does not hold any more."""
+        return self._get_gates(project).retired
+
     def build_for_prompt(self, session: str, project: str, prompt: str) -> Injection:
         """Return the lessons that help with a prompt."""
         gates = self._get_gates(project)
@@ -277,7 +284,12 @@ class LessonMoments:
         with self._lock:
             known = self._gates.get(project)
             if known is None or known.lessons is not lessons:
-                known = _Gates(lessons, build_gate(lessons), build_tool_gate(lessons))
+                known = _Gates(
+                    lessons,
+                    build_gate(lessons),
+                    build_tool_gate(lessons),
+                    tuple(list_retired(lessons)),
+                )
                 self._gates[project] = known
                 if len(self._gates) > MAX_GATES:
                     self._gates.popitem(last=False)

@@ -13,7 +13,8 @@ from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind, format_iso
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
-from agent_memory.features.recall.model import passages
+from agent_memory.features.recall.model import passages, repeats
+from agent_memory.features.recall.model.repeats import RetiredText
 from agent_memory.features.toc.model import short_ids
 from agent_memory.features.toc.model.last_words import stems
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -34,7 +35,6 @@ MAX_TOKENS = 100_000
 SUMMARY_CHARS = passages.MOST_CHARS
 RECALLED_CHARS = 1_000  # of each hit that a model asked for
 PERSON_CHARS = 100
-SAME = 0.8  # share of common terms at which two summaries are one sentence
 _FIND = (
     "The tool memory_recall, or `memory recall WORDS` in a shell, finds more of what earlier"
     " sessions did and decided."
@@ -71,6 +71,7 @@ class ContextRequest:
     tokens: int = DEFAULT_TOKENS
     plain: bool = False  # lines as an agent reads them; otherwise XML with URIs, for programs
     lead: tuple[str, ...] = ()  # lines that come first in a plain one
+    without: tuple[RetiredText, ...] = ()  # what is left out, unless it is a memory in force
     zone: tzinfo = UTC
 
     def __post_init__(self) -> None:
@@ -118,10 +119,12 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     foot = [f"</{MARKER}>"]
     chosen: list[ContextItem] = []
     body: list[str] = []
-    shown_terms = [stems(line) for line in wanted.lead]
+    shown_terms = [stems(repeats.get_said(line)) for line in wanted.lead]
     for item in items:
         terms = stems(_summary(item.hit))
-        if any(len(terms & known) >= SAME * len(terms | known) for known in shown_terms):
+        if any(repeats.is_said(terms, known) for known in shown_terms):
+            continue
+        if not _is_in_force(item.hit) and repeats.is_retired(terms, wanted.without):
             continue
         more = render([*chosen, item], wanted.zone)
         if _fits((*head, *more, *guidance, *foot), wanted):
@@ -206,6 +209,11 @@ def _render_sections(items: Sequence[ContextItem], zone: tzinfo) -> list[str]:
 def _describe_inbox(count: int) -> str:
     noun = "memory awaits" if count == 1 else "memories await"
     return f"{count} {noun} review: only the user can accept them, with `memory review`."
+
+
+def _is_in_force(hit: Hit) -> bool:
+    """Return whether a hit is a memory that holds until it is changed itself."""
+    return hit.document.kind is DocumentKind.MEMORY and not is_pending(hit)
 
 
 def is_pending(hit: Hit) -> bool:
