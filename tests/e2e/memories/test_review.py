@@ -206,10 +206,9 @@ class TestUntilThen:
         assert (hit["id"], hit["status"]) == (name, "pending")
         assert "To review: 1 memory" in project.memory.text("status", "--domain", "project")
         context = project.hook("SessionStart", session_id="second")
-        before, _, after = context.partition("<awaiting_review")
+        before, _, after = context.partition(UNCONFIRMED)
         assert "We use Redis for the sessions" in before
         assert SUMMARY in after
-        assert UNCONFIRMED in after
         assert "1 memory awaits review" in after
         assert settled in project.memory.list_ids("--status", "active")
 
