@@ -233,6 +233,29 @@ class TestTools:
         desk.moments.note_command("now", "make tide", "ok", "call-3", failed=False)
         assert desk.noted == [("tide", None), ("tide", LessonOutcome.HEEDED)]
 
+    def test_the_call_itself_says_nothing_where_calls_have_no_ids(self) -> None:
+        desk = Desk(self.FAILED)
+        desk.moments.build_before_command("now", "shop", "make tide")
+        desk.moments.note_command("now", "make tide", "ok", failed=False)
+        assert desk.noted == []
+        desk.moments.note_command("now", "make tide", "ok", failed=False)
+        assert desk.noted == [("tide", LessonOutcome.HEEDED)]
+
+    def test_a_rule_at_the_start_is_not_heeded_by_what_has_nothing_to_do_with_it(self) -> None:
+        desk = Desk(make_lesson("never use pandas", name="rule", avoids=("pandas",)))
+        assert desk.moments.build_for_start("now", "shop", 300).text
+        desk.moments.note_command("now", "ls", "a b", failed=False)
+        desk.moments.note_edit("now", ["/w/a.py"], "import polars")
+        assert desk.noted == []
+        assert desk.moments.build_before_edit(
+            "now", "shop", ["/w/a.py"], "import pandas", "/w"
+        ).text
+        desk.moments.note_edit("now", ["/w/a.py"], "import pandas")  # it had begun
+        desk.moments.note_edit("now", ["/w/b.py"], "import sys")
+        assert desk.noted == []
+        desk.moments.note_edit("now", ["/w/a.py"], "import polars")
+        assert desk.noted == [("rule", LessonOutcome.HEEDED)]
+
 
 class TestObjections:
     def object(self, prompt: str, *lessons: KnownLesson) -> list[LessonId]:

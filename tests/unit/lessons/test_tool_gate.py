@@ -4,8 +4,10 @@ import pytest
 
 from agent_memory.features.lessons.model.commands import read_commands
 from agent_memory.features.lessons.model.errors import find_signatures
-from agent_memory.features.lessons.model.lessons import LessonKind, Trust
+from agent_memory.features.lessons.model.lessons import KnownLesson, LessonKind, Trust
 from agent_memory.features.lessons.model.outcomes import (
+    NO_CALL,
+    JudgedCall,
     LessonOutcome,
     judge_command,
     judge_edit,
@@ -128,21 +130,45 @@ def test_what_was_replaced_is_not_given() -> None:
     assert build_tool_gate([old]).rate_command("git push") == []
 
 
+def judge(
+    known: KnownLesson, command: str, output: str = "", before: str = "", *, failed: bool = False
+) -> LessonOutcome | None:
+    """Judge a lesson, given before a command if any, by a command that has run."""
+    given_for, ran = JudgedCall(command=before), JudgedCall(command=command)
+    return judge_command(known.lesson, given_for, ran, output, failed=failed)
+
+
 class TestOutcomes:
     def test_a_command_that_passes_now(self) -> None:
-        outcome = judge_command(FAILURE.lesson, "make stamps", "done", failed=False)
-        assert outcome is LessonOutcome.HEEDED
+        assert judge(FAILURE, "make stamps", "done") is LessonOutcome.HEEDED
 
     def test_the_same_failure_again(self) -> None:
-        outcome = judge_command(FAILURE.lesson, "make labels", ERROR, failed=True)
-        assert outcome is LessonOutcome.REPEATED
+        assert judge(FAILURE, "make labels", ERROR, failed=True) is LessonOutcome.REPEATED
 
     def test_another_command_says_nothing(self) -> None:
-        assert judge_command(FAILURE.lesson, "ls", "a b", failed=False) is None
-        assert judge_command(FAILURE.lesson, "ls", "no such file", failed=True) is None
+        assert judge(FAILURE, "ls", "a b") is None
+        assert judge(FAILURE, "ls", "no such file", failed=True) is None
+
+    def test_a_command_with_what_a_rule_forbids(self) -> None:
+        assert judge(NO_MOMENT, "npm add moment") is LessonOutcome.REPEATED
+        assert judge(NO_MOMENT, "npm add moment", failed=True) is LessonOutcome.REPEATED
+
+    @pytest.mark.parametrize("command", ["grep -r moment src", "npm uninstall moment", "ls"])
+    def test_a_command_that_uses_nothing(self, command: str) -> None:
+        assert judge(NO_MOMENT, command, before="npm add moment") is None
+
+    def test_a_command_without_it_where_the_rule_was_given_for_such_a_one(self) -> None:
+        before = "npm add moment"
+        assert judge(NO_MOMENT, "npm add date-fns", before=before) is LessonOutcome.HEEDED
+        assert judge(NO_MOMENT, "npm add date-fns", before=before, failed=True) is None
+        assert judge(NO_MOMENT, "npm add date-fns") is None  # given at the start
+        assert judge(NO_MOMENT, "npm test", before=before) is None
 
     def test_an_edit_with_and_without_what_a_rule_forbids(self) -> None:
         bad, good = 'import moment from "moment"', 'import { format } from "date-fns"'
-        assert judge_edit(NO_MOMENT.lesson, bad) is LessonOutcome.REPEATED
-        assert judge_edit(NO_MOMENT.lesson, good) is LessonOutcome.HEEDED
-        assert judge_edit(TABS.lesson, good) is None
+        here, there = JudgedCall(files=("/w/a.ts",)), JudgedCall(files=("/w/b.ts",))
+        assert judge_edit(NO_MOMENT.lesson, NO_CALL, here, bad) is LessonOutcome.REPEATED
+        assert judge_edit(NO_MOMENT.lesson, here, here, good) is LessonOutcome.HEEDED
+        assert judge_edit(NO_MOMENT.lesson, there, here, good) is None
+        assert judge_edit(NO_MOMENT.lesson, NO_CALL, here, good) is None
+        assert judge_edit(TABS.lesson, here, here, good) is None

@@ -139,7 +139,7 @@ class ContextInjection:
                 call.session, use.asked, call.text, call.call_id, failed=failed
             )
         elif not use.names.isdisjoint(_WRITING):
-            self.moments.note_edit(call.session, use.written, call.call_id)
+            self.moments.note_edit(call.session, use.list_files(), use.written, call.call_id)
 
     def build_for_file(self, session: str, place: MemoryLocation, path: str) -> Injection:
         """Find memories about a file. One matching word of its name is enough.

@@ -24,6 +24,8 @@ from agent_memory.features.lessons.model.lessons import (
 )
 from agent_memory.features.lessons.model.objections import find_objected
 from agent_memory.features.lessons.model.outcomes import (
+    NO_CALL,
+    JudgedCall,
     LessonOutcome,
     judge_command,
     judge_edit,
@@ -58,6 +60,16 @@ class Moment(StrEnum):
     FAILURE = "failure"
 
 
+@dataclass(slots=True)
+class _UnjudgedLesson:
+    """A lesson that was given, of which it is not known yet what came of it."""
+
+    known: KnownLesson
+    moment: Moment
+    call: JudgedCall  # that it was given for
+    has_ended: bool = False  # that call
+
+
 @dataclass(frozen=True, slots=True)
 class _Gates:
     """What is derived from the lessons of a project."""
@@ -74,7 +86,7 @@ class GivenLessons:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, set[tuple[Moment, LessonId]]] = OrderedDict()
-        self._unjudged: dict[str, dict[LessonId, tuple[KnownLesson, str]]] = {}
+        self._unjudged: dict[str, dict[LessonId, _UnjudgedLesson]] = {}
         self._latest: dict[str, list[list[KnownLesson]]] = {}
         self._lock = threading.Lock()
 
@@ -86,7 +98,7 @@ class GivenLessons:
             known = self._sessions.get(session, set())
             unjudged = self._unjudged.get(session, {})
             for_call = {
-                name for name, (_, given_for) in unjudged.items() if call and given_for == call
+                name for name, given in unjudged.items() if call and given.call.name == call
             }
             return [
                 each
@@ -96,9 +108,13 @@ class GivenLessons:
             ]
 
     def add(
-        self, session: str, moment: Moment, lessons: Iterable[KnownLesson], call: str = ""
+        self,
+        session: str,
+        moment: Moment,
+        lessons: Iterable[KnownLesson],
+        call: JudgedCall = NO_CALL,
     ) -> None:
-        """Note that lessons are given, with the id of the tool call that they are given for."""
+        """Note that lessons are given, and for which tool call."""
         given = list(lessons)
         with self._lock:
             known = self._sessions.setdefault(session, set())
@@ -107,26 +123,30 @@ class GivenLessons:
                 self._latest[session] = [*self._latest.get(session, ())[-MAX_LATEST:], given]
             for each in given:
                 known.add((moment, each.lesson.id))
-                self._unjudged.setdefault(session, {})[each.lesson.id] = each, call
+                unjudged = self._unjudged.setdefault(session, {})
+                if moment is not Moment.PROMPT or each.lesson.id not in unjudged:
+                    unjudged[each.lesson.id] = _UnjudgedLesson(each, moment, call)
             if len(self._sessions) > MAX_SESSIONS:
                 oldest, _ = self._sessions.popitem(last=False)
                 self._unjudged.pop(oldest, None)
                 self._latest.pop(oldest, None)
 
     def judge(
-        self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
+        self, session: str, call: str, rule: Callable[[Lesson, JudgedCall], LessonOutcome | None]
     ) -> list[tuple[LessonId, LessonOutcome]]:
-        """Judge by a call what came of what the session was given before, each once. The call
-        that a lesson was given for had begun already, and says nothing."""
+        """Judge by a call that has ended what came of what the session was given before, each
+        once. The call that a lesson was given for had begun already, and says nothing."""
         with self._lock:
-            unjudged = self._unjudged.get(session)
-            if not unjudged:
-                return []
-            judged = [
-                (name, outcome)
-                for name, (known, given_for) in unjudged.items()
-                if (not call or given_for != call) and (outcome := rule(known.lesson)) is not None
-            ]
+            judged: list[tuple[LessonId, LessonOutcome]] = []
+            unjudged = self._unjudged.get(session, {})
+            for name, given in unjudged.items():
+                if call and given.call.name == call and not given.has_ended:
+                    given.has_ended = True
+                    continue
+                given_for = given.call if given.moment is Moment.TOOL else NO_CALL
+                outcome = rule(given.known.lesson, given_for)
+                if outcome is not None:
+                    judged.append((name, outcome))
             for name, _ in judged:
                 del unjudged[name]
             return judged
@@ -196,7 +216,8 @@ class LessonMoments:
     ) -> Injection:
         """Return what is known of a command that is about to run."""
         rated = self._get_gates(project).tools.rate_command(command, folder)
-        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, call)
+        given_for = JudgedCall(call or command, command=command)
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, given_for)
 
     def build_before_edit(
         self,
@@ -210,32 +231,42 @@ class LessonMoments:
         """Return what is known of files that are about to be changed, or of what comes into
         them."""
         rated = self._get_gates(project).tools.rate_edit(files, written, folder)
-        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, call)
+        given_for = JudgedCall(call or written, files=tuple(files))
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, given_for)
 
     def build_before_read(
         self, session: str, project: str, files: Sequence[str], folder: str
     ) -> Injection:
         rated = self._get_gates(project).tools.rate_files(files, folder)
-        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS)
+        given_for = JudgedCall(files=tuple(files))
+        return self._give(session, Moment.TOOL, rated, TOOL_TOKENS, given_for)
 
     def build_after_failure(
         self, session: str, project: str, output: str, call: str = ""
     ) -> Injection:
         """Return how the error of a command that failed was mended before."""
         rated = self._get_gates(project).tools.rate_failure(output)
-        return self._give(session, Moment.FAILURE, rated, PROMPT_TOKENS, call)
+        return self._give(session, Moment.FAILURE, rated, PROMPT_TOKENS, JudgedCall(call))
 
     def note_command(
         self, session: str, command: str, output: str, call: str = "", *, failed: bool
     ) -> None:
         """Learn from a command that has run what came of what was given before it."""
+        ran = JudgedCall(call or command, command=command)
         self._judge(
-            session, call, lambda lesson: judge_command(lesson, command, output, failed=failed)
+            session,
+            ran,
+            lambda lesson, given_for: judge_command(lesson, given_for, ran, output, failed=failed),
         )
 
-    def note_edit(self, session: str, written: str, call: str = "") -> None:
+    def note_edit(self, session: str, files: Sequence[str], written: str, call: str = "") -> None:
         """Learn from an edit what came of what was given before it."""
-        self._judge(session, call, lambda lesson: judge_edit(lesson, written))
+        edited = JudgedCall(call or written, files=tuple(files))
+        self._judge(
+            session,
+            edited,
+            lambda lesson, given_for: judge_edit(lesson, given_for, edited, written),
+        )
 
     def note_given(self, uris: Iterable[str]) -> None:
         """Count what has reached an agent."""
@@ -251,9 +282,12 @@ class LessonMoments:
             self.retire(objected.lesson.id)
 
     def _judge(
-        self, session: str, call: str, rule: Callable[[Lesson], LessonOutcome | None]
+        self,
+        session: str,
+        call: JudgedCall,
+        rule: Callable[[Lesson, JudgedCall], LessonOutcome | None],
     ) -> None:
-        for name, outcome in self.given.judge(session, call, rule):
+        for name, outcome in self.given.judge(session, call.name, rule):
             self.note_outcome(name, outcome)
 
     def _give(
@@ -262,10 +296,10 @@ class LessonMoments:
         moment: Moment,
         rated: Sequence[RatedLesson],
         tokens: int,
-        call: str = "",
+        call: JudgedCall = NO_CALL,
     ) -> Injection:
         others = [each for each in rated if not _is_own(each.known, session)]
-        new = self.given.list_new(session, moment, others, call)
+        new = self.given.list_new(session, moment, others, call.name)
         text, told = telling.tell(
             [each.known for each in new], self.zone, most=MOST_GIVEN, tokens=tokens
         )
