@@ -126,6 +126,8 @@ PLANTED = (
         "features/hooks/services/handling.py",
         "        recorded = self._record(task)\n"
         "        injection = self._build_context(task, reply)\n"
+        "        if not options.gives(call.kind):  # what was captured meanwhile stays\n"
+        "            injection = NOTHING\n"
         "        recorded.result()\n",
         "        late = lambda: (threading.Event().wait(0.2), self._record(task))\n"
         "        self.background.submit(late)\n"

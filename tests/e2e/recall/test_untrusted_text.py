@@ -24,6 +24,7 @@ HIDDEN = frozenset(f"{TAGS}\u202e\u2066\u200b")
 MARKUP = re.compile(r"<\s*/?\s*system", re.IGNORECASE)
 ESCAPED = re.compile(r"\\u(?:202e|2066|200b|db40)|\\U000e00", re.IGNORECASE)
 FRAMES = ("<memory_context>", "<related_memories>", "<capture_detected>", "<auto_captured>")
+RULE = "Please never use tar in this repository, pitch only."
 NOTE = 400  # characters: the frame, and what says that it was cut
 AGENT = {"CLAUDECODE": "1"}
 LONG = [f"{HOSTILE} number {number} {'stone ' * 2_000}" for number in range(30)]
@@ -45,6 +46,8 @@ def home() -> Iterator[Home]:
             }
             for number, text in enumerate(LONG)
         ]
+        rule = {"session_id": "mole", "event_id": "mole-1", "role": "user", "text": RULE}
+        events.append({**rule, "metadata": {"project": "work"}})
         answer = web.ask("POST", "/api/v1/events/batch/", json={"events": events})
         assert all(each["created"] for each in answer.json()["outcomes"]), answer.text
         for number, namespace in enumerate(("decisions", "blockers")):
@@ -54,7 +57,14 @@ def home() -> Iterator[Home]:
         assert web.ask("POST", "/api/v1/memories/facts/", json=fact).status_code == 201
         for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
             assert found.run("memory-daemon", "scheduler", "run", job).code == 0
+        (lesson,) = list_lessons(found)
+        assert found.run("memory", "lessons", "edit", lesson, f"Rule: {HOSTILE}").code == 0
         yield found
+
+
+def list_lessons(home: Home) -> list[str]:
+    found = home.run("memory", "lessons", "list", "--kind", "rule", "--format", "json").json()
+    return [each["id"] for each in found["lessons"]]
 
 
 def check(text: str) -> None:
@@ -158,6 +168,7 @@ def list_commands(command: click.Command, path: str) -> Iterator[str]:
 def build_calls(home: Home) -> dict[str, tuple[str, ...]]:
     """Return a call of each command that shows what was recorded."""
     name, *_ = home.run("memory", "list", "--format", "quiet").text.split()
+    (lesson,) = list_lessons(home)
     grips = home.run("memory", "recall", "harbour", "--in", "grips", "--format", "json").json()
     grip = grips["results"][0]["id"] if grips["results"] else "grip:1:none"
     return {
@@ -172,6 +183,11 @@ def build_calls(home: Home) -> dict[str, tuple[str, ...]]:
         "memory log": (),
         "memory sessions": (),
         "memory injections": (),
+        "memory lessons list": (),
+        "memory lessons show": (lesson,),
+        "memory lessons edit": (lesson, f"Rule: {HOSTILE}"),
+        "memory lessons reject": (lesson,),
+        "memory lessons accept": (lesson,),
         "memory why": (name,),
         "memory-daemon query browse": ("toc:year:2026",),
         "memory-daemon query events": ("--since", "2000-01-01", "--limit", "1000"),
