@@ -49,6 +49,7 @@ _LONGEST_WHY = 40  # words of a sentence
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
 _CLAUSES = (". ", "; ", " \u2014 ", ": ", ", ", " ")
 _DOUBTS = re.compile(r"\b(?:are you sure|don't think so|that's wrong|not (?:right|true)|really\?)")
+_POSTPONED = 3.6  # weight
 _LAST_TURNS = 4  # of the agent: what they leave open is open at the end
 
 
@@ -536,6 +537,7 @@ def _complains(turn: Turn) -> bool:
 
 
 def _draft_open_ends(talk: Talk) -> Iterable[_Draft]:
+    yield from _draft_postponed(talk)
     said = [] if talk.is_inner else [turn for turn in talk.turns if not turn.is_user]
     for turn in said[-_LAST_TURNS:]:
         if not talk.runs and not turn.has(Act.PROGRESS):
@@ -556,3 +558,23 @@ def _draft_open_ends(talk: Talk) -> Iterable[_Draft]:
                 situation=_describe(_find_request(talk, turn.place), text),
                 paths=names.find_paths(text),
             )
+
+
+def _draft_postponed(talk: Talk) -> Iterable[_Draft]:
+    """Yield what the user leaves to do for another time."""
+    for turn in [turn for turn in talk.turns if turn.is_user][-_LAST_TURNS:]:
+        later = [each for each in talk.turns if each.place > turn.place]
+        for first, last in findings.find_postponed(turn):
+            text = cut(_quote(turn, first, last))
+            if not findings.is_done_later(text, later):
+                yield _Draft(
+                    kind=LessonKind.OPEN,
+                    text=text,
+                    trust=Trust.USER,
+                    event=turn.event,
+                    place=first,
+                    at=turn.place,
+                    weight=_POSTPONED,
+                    situation=_describe(_find_request(talk, turn.place) or turn, text),
+                    paths=names.find_paths(text),
+                )

@@ -87,6 +87,15 @@ _CERTAIN = re.compile(
     r"|implemented|finished)"
     r"|next step|yet\b|missing|i could(?:n't| not))"
 )
+_ANOTHER_TIME = re.compile(
+    r"\b(?:(?:for|until) (?:the )?(?:next|another|some other) (?:time|day|week|session|sprint)"
+    r"|tomorrow|later|next (?:time|week|sprint|month)|another day|some other time)\b"
+)
+_LEFT = re.compile(
+    r"\b(?:still|yet) (?:need|needs|have|has)(?: to)?\b|\bstill (?:missing|open|to do)\b|\byet\b"
+    r"|\b(?:not|n't) (?:done|written|finished)\b|\bremains?\b|\bleft to do\b"
+)
+_WHOLE = 9  # words of a sentence that says itself what is left
 _OFFER = re.compile(
     r"\b(?:shall i|should i|want me|do you want|would you like|if you (?:want|like))\b"
 )
@@ -195,17 +204,31 @@ def find_open_ends(turn: Turn) -> list[tuple[int, int]]:
     return found
 
 
+def find_postponed(turn: Turn) -> list[tuple[int, int]]:
+    """Return the sentences of a user's turn that leave something to do for another time."""
+    found = []
+    for place, sentence in enumerate(turn.sentences):
+        if sentence.asks or sentence.is_quoted or not _ANOTHER_TIME.search(sentence.view):
+            continue
+        first = max(0, place - 1) if sentence.size < _WHOLE else place
+        if any(_LEFT.search(each.view) for each in turn.sentences[first : place + 1]):
+            found.append((first, place))
+    return found
+
+
 def find_facts(turn: Turn, *, corrects: bool) -> list[tuple[int, int]]:
     """Return the sentences of the user that tell a value, a name or a place, and what it is of.
     `corrects`: they answer what did not work, or what the agent got wrong."""
     found: list[tuple[int, int]] = []
     for place, sentence in enumerate(turn.sentences):
         view = sentence.view
-        if sentence.asks or sentence.size < 4 or rules.reports(sentence):
+        if sentence.asks or sentence.is_quoted or sentence.size < 4 or rules.reports(sentence):
             continue
         if not (_TELLS.search(view) or (corrects and _FACT.search(view))):
             continue
         if speech_acts.is_hedged(sentence.text) or _SUPPOSED.match(view):
+            continue
+        if rules.holds_only_now(sentence):
             continue
         if not (_VALUE.search(sentence.text) or _NAMED.search(sentence.text)):
             continue
@@ -213,8 +236,10 @@ def find_facts(turn: Turn, *, corrects: bool) -> list[tuple[int, int]]:
         last = place
         while last + 1 < len(turn.sentences) and last < place + 2:
             after = turn.sentences[last + 1]
-            if after.asks or not (
-                speech_acts.lacks_subject(after.text) or _FACT.search(after.view)
+            if (
+                after.asks
+                or after.is_quoted
+                or not (speech_acts.lacks_subject(after.text) or _FACT.search(after.view))
             ):
                 break
             last += 1

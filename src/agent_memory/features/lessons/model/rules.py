@@ -41,6 +41,22 @@ _NOW = re.compile(
     r"|at the moment|this (?:week|month|sprint)"
     r"|in this one|first of all|until i|while i|(?:in )?this session)\b|\bnow[,.]|\bnow$"
 )
+_ONLY_NOW = re.compile(  # not for longer, however strongly it is said
+    r"\b(?:(?:today|tonight)(?=[.,;:!]|$)|this (?:one )?time|for now|right now"
+    r"|this (?:week|month|sprint|session)\b|(?:this|your|the) (?:next |last )?(?:answer|reply"
+    r"|response)\b|for (?:this|the) (?:demo|time being|rest of the (?:day|session))"
+    r"|(?:for|until|till) (?:the )?(?:next time|another (?:day|time)|later|tomorrow|monday)"
+    r"|still (?:has|have|needs?) to)\b"
+    r"|\b(?:you|u|we|i|it|they) (?:should|could)(?: never| not|n't) have \w+"
+    r"|\bundo (?:it|that|this)\b"
+    r"|\bof life\b|\bbright side\b|\bnever (?:give up|say never|too late)\b"
+    r"|^(?:(?:ok(?:ay)?|no|yes|then|please|so|just)[,.! ]+)*(?:use|take|try|make it|set)\b"
+    r"[^,;]{0,30} \d+ (?:instead of|rather than|not) \d+[.!]*$"
+)
+_UNTIL = re.compile(r"^(?!.*\bwe )[^,;]{0,20}\b(?:don'?t|do not|no) (?:\w+ ){1,8}(?:until|till) ")
+_FROZEN = re.compile(
+    r"\b(?:touch|change|edit|modify|move|delete|rename|upgrade|bump|frozen|freeze)"
+)
 _THAT_ONE = re.compile(
     r"\b(?:it|this|that|them|this one|that one)[.!]*$|\b(?:don'?t|do not|stop|never) \w+ (?:it"
     r"|this|that|them)\b"
@@ -97,7 +113,7 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
     """Weigh how much a sentence of the user rules for longer than now. `more`: for what was just
     said or done before it."""
     view = sentence.view
-    if sentence.asks and not _MIND.search(view):
+    if sentence.is_quoted or (sentence.asks and not _MIND.search(view)):
         return 0.0
     if reports(sentence) or sentence.size < 2:
         return 0.0
@@ -113,7 +129,7 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
     if _HEDGE.search(view) and not sentence.asks:
         weight += _HEDGED
     lasts = bool(_LASTING & set(found))
-    if _NOW.search(view) and not lasts:
+    if holds_only_now(sentence) or (_NOW.search(view) and not lasts):
         return 0.0
     if _THAT_ONE.search(view) and not lasts:
         weight -= 0.7
@@ -126,7 +142,7 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
 
 def chooses(sentence: Sentence) -> bool:
     """Return whether a sentence of the user takes one of several ways."""
-    if sentence.asks or not sentence.has(Act.CHOICE) or reports(sentence):
+    if sentence.is_quoted or sentence.asks or not sentence.has(Act.CHOICE) or reports(sentence):
         return False
     return not _HEDGE.search(sentence.view) and not _COMMENTS.match(sentence.view)
 
@@ -134,6 +150,14 @@ def chooses(sentence: Sentence) -> bool:
 def reports(sentence: Sentence) -> bool:
     """Return whether a sentence tells what somebody did, saw or thinks."""
     return bool(_REPORTS.match(sentence.view))
+
+
+def holds_only_now(sentence: Sentence) -> bool:
+    """Return whether a sentence says that it is for now, or until something else is done. What is
+    frozen until then holds for the sessions in between."""
+    view = sentence.view
+    ends = _UNTIL.search(view) and not sentence.has(Act.LASTING) and not _FROZEN.search(view)
+    return bool(ends or _ONLY_NOW.search(view))
 
 
 def refers_back(sentence: Sentence) -> bool:
@@ -163,7 +187,9 @@ def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int
             first -= 1
         while last + 1 < len(weights) and last < place + 2:
             after = turn.sentences[last + 1]
-            if after.asks or (not refers_back(after) and weights[last + 1] < 1.0):
+            if after.asks or after.is_quoted or holds_only_now(after):
+                break
+            if not refers_back(after) and weights[last + 1] < 1.0:
                 break
             last += 1
         joins = found and first <= found[-1][1] + 1

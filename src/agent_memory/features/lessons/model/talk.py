@@ -6,7 +6,7 @@ In the session of a subagent another agent writes the prompts, so nobody there i
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agent_memory.features.lessons.model.lessons import Trust
@@ -32,6 +32,26 @@ _ASKS = re.compile(
     r"|(?:what|why|how|which|who|whose|where|when)(?:'s|s)? (?!ever))",
     re.IGNORECASE,
 )
+_REDACTED = "[REDACTED"
+_ROLES = re.compile(  # a transcript, or what wants to pass for one
+    r"\b(?:SYSTEM|ASSISTANT|DEVELOPER|HUMAN) ?:(?=\s|$)|^\W*(?:system|assistant|developer|human) ?:"
+    rf"|(?:<|&lt;)/?(?:{'|'.join(prose.OWN_MARKERS)})\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_OTHERS = re.compile(  # what introduces the words of somebody else
+    r"(?<!\bcommit )(?<!\bone )(?<!\bmy )\b(?:e?-?mail|message|page|readme|comments?|sentence"
+    r"|paragraph|text|article|post|letter|transcript|quote|spec|docs|documentation)"
+    r"(?: (?:from|of|by|to|in|into|for|on|at|above|below|that|which|i got)\b[^.!?:\n]{0,60})?"
+    r":(?=\s|$)"
+    r"|(?<!\bi )(?<!\bwe )(?<!\byou )\b(?:says|said|wrote|writes|reads|states?|stated|claims?"
+    r"|recommends?|suggests?|suggested|replied|answered|commented|posted|told (?:me|us))"
+    r"(?: [^.!?:\n]{0,40})?:(?=\s|$)"
+    r"|\b(?:add|put|insert|paste|append) [^.!?:\n]{0,60}\b(?:to|in|into|on|under) (?:the|our|my)"
+    r" (?!rules|memory|conventions)[^.!?:\n]{1,40}:(?=\s|$)"
+    r"|\baccording to [^.!?:\n]{1,40}:(?=\s|$)"
+    r"|[:.!?] > |^(?:From|To|Subject): |^-{3,} ?(?:Original|Forwarded) [Mm]essage",
+    re.MULTILINE | re.IGNORECASE,
+)
 _CODE = re.compile(r"[{};=<>|\\]|\w\(|\)\.")
 _READERS = frozenset({"Read", "read", "read_file", "readFile", "Grep", "Glob", "LS", "view_file"})
 _SHELLS = re.compile(
@@ -45,6 +65,7 @@ class Sentence:
 
     text: str
     view: str
+    is_quoted: bool = False  # the words of somebody else, which rule nothing
 
     def has(self, act: Act) -> bool:
         cue = MENTIONS[act]
@@ -168,9 +189,22 @@ def _add_turn(talk: Talk, event: Event, place: int, trust: Trust) -> None:
             text = text[:_HEAD]
     elif len(text) > _MAX_SAID:
         text = f"{text[: _MAX_SAID // 2]}\n\n{text[-_MAX_SAID // 2 :]}"
-    sentences = split_sentences(text)
+    sentences = _read_prompt(text) if trust is Trust.USER else split_sentences(text)
     if sentences:
         talk.turns.append(Turn(event, place, trust, sentences, "```" in text))
+
+
+def _read_prompt(text: str) -> list[Sentence]:
+    """Return the sentences of a prompt. What a user quotes may be an imperative, but it is none of
+    theirs; and what passes for a system or an assistant says nothing."""
+    if _ROLES.search(prose.clean_text(text)):
+        return []
+    others = _OTHERS.search(text)
+    if others is None:
+        return split_sentences(text)
+    own = split_sentences(text[: others.end()])
+    quoted = (replace(each, is_quoted=True) for each in split_sentences(text[others.end() :]))
+    return [*own, *quoted][:_MAX_SENTENCES]
 
 
 def split_sentences(text: str) -> list[Sentence]:
@@ -183,7 +217,7 @@ def split_sentences(text: str) -> list[Sentence]:
                 said = " ".join(prose.strip_markdown(line[start:end]).split())[:_MAX_SENTENCE]
                 if line[end - 1] == ";":  # another clause follows
                     said += ";"
-                if _WORD.search(said) and not _is_code(said):
+                if _WORD.search(said) and not _is_code(said) and _REDACTED not in said:
                     found.append(Sentence(said, mask_quotations(said).lower()))
         if len(found) >= _MAX_SENTENCES:
             break
