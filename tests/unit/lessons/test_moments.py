@@ -21,6 +21,7 @@ from agent_memory.features.lessons.model.lessons import (
 )
 from agent_memory.features.lessons.model.outcomes import LessonOutcome
 from agent_memory.features.lessons.services.moments import (
+    MOST_RULES,
     PROMPT_TOKENS,
     TOOL_TOKENS,
     LessonMoments,
@@ -165,6 +166,13 @@ class TestStart:
 
     def test_no_rule_that_only_an_agent_says(self) -> None:
         assert self.build([make_lesson("always ring", trust=Trust.AGENT)]) == []
+
+    def test_how_many_more_rules_there_are(self) -> None:
+        rules = [make_lesson(f"ring bell {n} at {n} o'clock") for n in range(MOST_RULES + 2)]
+        lines = self.build([*rules, make_lesson("paint it", LessonKind.OPEN)], 900)
+        assert lines[MOST_RULES] == "- 2 more rules: `memory lessons list --kind rule`"
+        assert "paint it" in lines[-1]
+        assert "more rule" not in "".join(self.build(rules[:MOST_RULES], 900))
 
     def test_within_its_budget(self) -> None:
         lessons = [make_lesson(f"{n} " + "ring the bell " * 20) for n in range(9)]

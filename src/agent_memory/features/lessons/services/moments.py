@@ -40,6 +40,7 @@ from agent_memory.kernel.errors import EmbedderFailed
 PROMPT_TOKENS = 250
 TOOL_TOKENS = 100
 MOST_GIVEN = 3
+MORE_RULES = "memory lessons list --kind rule"
 MOST_RULES, MOST_OPEN = 10, 5
 RULES_SHARE = 0.7  # of the tokens of a start: what is open must fit, too
 LONGEST_AT_START = 190  # characters of a line
@@ -193,6 +194,8 @@ class LessonMoments:
             )
             lines += more
             told += also
+            if some is rules and (hidden := len(rules) - len(told)) and told:
+                lines += _tell_hidden(hidden, left - estimate_tokens("\n".join(more)))
         self.given.add(session, Moment.START, told)
         return _build_injection("\n".join(lines), told)
 
@@ -332,6 +335,12 @@ class LessonMoments:
 
 def _build_injection(text: str, told: Iterable[KnownLesson]) -> Injection:
     return Injection(text=text, items=tuple(format_uri(LESSONS, each.lesson.id) for each in told))
+
+
+def _tell_hidden(rules: int, tokens: int) -> list[str]:
+    """Return a line that says how many rules are not shown, if it fits."""
+    line = f"- {rules} more {'rule' if rules == 1 else 'rules'}: `{MORE_RULES}`"
+    return [line] if estimate_tokens(line) < tokens else []
 
 
 def _is_own(known: KnownLesson, session: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.index.model.documents import Document, DocumentKind, segment_owner
 from agent_memory.features.index.model.queries import Hit, Query, SearchScope
 from agent_memory.features.log.model.metadata import get_main_session
-from agent_memory.features.recall.model import contexts, ranking
+from agent_memory.features.recall.model import contexts, ranking, standing
 from agent_memory.features.recall.model.contexts import ContextItem
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.model import last_words, toc
@@ -55,7 +55,9 @@ class RecentWork:
 
     def read(self, project: str, without: str = "") -> ProjectWork:
         """Read the last sessions of a project, or of all, `without` one that needs no reminder."""
-        stories = self._read_sessions(project, get_main_session(without))
+        stories = list(
+            standing.keep_standing(self._read_sessions(project, get_main_session(without)))
+        )
         stories.sort(key=lambda story: -_get_end(story))
         if not stories:
             return ProjectWork()
