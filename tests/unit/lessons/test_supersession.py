@@ -24,6 +24,12 @@ def said(text: str, session: str) -> Lesson:
          "Stop using fabric, from now on everything is deployed with ansible."),
         ("Never commit generated files in this repo.",
          "Please never commit generated files in this repo."),
+        ("Always use snake case for the columns.", "Use camel case for the columns from now on."),
+        ("Never use gulp here, use esbuild.", "we can use gulp again"),
+        ("Never touch the ledger module in this repo.", "touching the ledger module is fine again"),
+        ("Don't use emojis in commit messages.", "Actually, do use emojis in commit messages."),
+        ("Always use trailing commas.", "don't use trailing commas"),
+        ("We always deploy with fabric, everywhere.", "we switch from fabric to ansible for good"),
     ],
 )  # fmt: skip
 def test_a_later_word_replaces_an_older_one(old: str, new: str) -> None:
@@ -75,6 +81,10 @@ def test_lessons_of_another_project_are_left_alone() -> None:
          "From now on never use webpack in this repo."),
         ("Don't ever touch deploy/keys/ in this repo.",
          "From now on don't touch deploy/hosts/ in this repo."),
+        ("Always use snake case for the columns.", "Use plural names for the tables from now on."),
+        ("Always use pytest in this repo.", "Use hypothesis for the parser from now on."),
+        ("Never use gulp in this repo.", "we can use mocha again"),
+        ("Always push to main through a review.", "pushing to main is fine again"),
         ("Always sort the imports by module.", "From now on always sort the fixtures by module."),
     ],
 )  # fmt: skip

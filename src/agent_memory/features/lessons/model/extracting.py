@@ -112,6 +112,8 @@ def _choose(drafts: Sequence[_Draft], limit: int) -> list[_Draft]:
 
 def _says_same(draft: _Draft, other: _Draft) -> bool:
     if draft.kind is other.kind is LessonKind.RULE:  # of another object it is another rule
+        if rules.gives_back(draft.text) is not rules.gives_back(other.text):
+            return False
         one, two = names.find_terms(draft.text), names.find_terms(other.text)
         return one <= two or two <= one
     shared = len(draft.terms & other.terms)

@@ -88,7 +88,8 @@ _FORBIDS = re.compile(
     r"|\b" + _NAME + r"(?: thing| stuff)? is (?:dead|gone|banned|forbidden|deprecated|history)\b"
 )
 _USED = re.compile(  # whose object is forbidden, also where it is a common word: "never use moment"
-    r"\b(?:never(?: ever)?|don'?t|do not|stop|avoid|no longer)(?: ever)? us(?:e|ing) "
+    r"\b(?:(?:never(?: ever)?|don'?t|do not|stop|avoid|no longer)(?: ever)? us(?:e|ing)"
+    r"|(?:switch|migrate)(?:s|d|ed|ing)? (?:away )?from) "
     + _ARTICLES
     + _NAME
     + r"(?= (?:in|for|here|any|as|at|on|again|please|to)\b| ?[.,;:!)\u2014-]|$)"

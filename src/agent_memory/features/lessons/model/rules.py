@@ -53,6 +53,15 @@ _ONLY_NOW = re.compile(  # not for longer, however strongly it is said
     r"|^(?:(?:ok(?:ay)?|no|yes|then|please|so|just)[,.! ]+)*(?:use|take|try|make it|set)\b"
     r"[^,;]{0,30} \d+ (?:instead of|rather than|not) \d+[.!]*$"
 )
+_GIVES_BACK = re.compile(  # what was forbidden before
+    r"\b(?:can|may) (?:now )?(?:use|import|touch|edit|call|depend on) [^.?!]{1,60}\bagain\b"
+    r"|\b(?:use|using) [^.?!,]{1,40} is (?:fine|ok(?:ay)?|allowed) (?:again|now)\b"
+    r"|\b\w+ing [^.?!,]{1,40} is (?:fine|ok(?:ay)?|allowed) again\b"
+    r"|\b(?:is|are) (?:allowed|permitted|welcome) again\b"
+    r"|\b(?:is|are) (?:no longer|not) (?:forbidden|banned|frozen|off[- ]limits)(?: any ?more)?\b"
+    r"|^(?:(?:ok(?:ay)?|no|well|sorry|wait|and|but)[,.! ]+)*(?:actually|on second thoughts?"
+    r"|correction|after all)[,:.! ]+(?:please )?do (?:use|keep|write|put|commit|import|prefer) \w"
+)
 _UNTIL = re.compile(r"^(?!.*\bwe )[^,;]{0,20}\b(?:don'?t|do not|no) (?:\w+ ){1,8}(?:until|till) ")
 _FROZEN = re.compile(
     r"\b(?:touch|change|edit|modify|move|delete|rename|upgrade|bump|frozen|freeze)"
@@ -117,6 +126,8 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
         return 0.0
     if reports(sentence) or sentence.size < 2:
         return 0.0
+    if gives_back(view) and not holds_only_now(sentence):
+        return LEAST
     found = [act for act in _WEIGHTS if sentence.has(act)]
     if not _DIRECTIVE & set(found) and not more and not sentence.has(Act.OBJECTION):
         return 0.0
@@ -150,6 +161,11 @@ def chooses(sentence: Sentence) -> bool:
 def reports(sentence: Sentence) -> bool:
     """Return whether a sentence tells what somebody did, saw or thinks."""
     return bool(_REPORTS.match(sentence.view))
+
+
+def gives_back(text: str) -> bool:
+    """Return whether a text allows again what was forbidden."""
+    return _GIVES_BACK.search(text.lower()) is not None
 
 
 def holds_only_now(sentence: Sentence) -> bool:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 
+from agent_memory.features.lessons.model import rules
 from agent_memory.features.lessons.model.lessons import Lesson, LessonId, LessonKind
 from agent_memory.features.lessons.model.names import find_terms
 from agent_memory.kernel.text.analysis import extract_terms
@@ -19,6 +20,7 @@ _RARE = 24  # lessons that have a term
 _LOOKED_UP = 8  # rare terms of a lesson
 _SAME = 0.85  # share of terms of a repetition
 _RESTATED = 0.3  # of what is concluded again of the same function
+_SAID_BESIDE = 3  # terms of what allows again: "allow", "fine"
 _HEAD = 60  # characters
 _FUNCTION = re.compile(r"\b(?:[a-z]\w*_\w+|\w+(?=\(\)))")
 _KNOWN = 0.2  # of what is replaced by another value
@@ -35,6 +37,15 @@ _THROWS_OUT = re.compile(
     r"\b(?:drop|throw|kick|get rid of|replace|forget) (?:\w+ ){0,2}(?:the )?(?:old|other"
     r"|previous)\b|\bis dead\b"
     r"|\bsupersed",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    r"\b(?:never|not|no|stop|avoid|\w+n't|forbidden|banned|frozen|off[- ]limits)\b", re.IGNORECASE
+)
+_TAKEN = re.compile(  # one thing for one purpose: "use spaces for indentation from now on"
+    r"\b(?:use|take|prefer|(?:switch|switched|move|moved|go|went) (?:over )?(?:to|with)) "
+    r"((?:[\w.@/+-]+ ){1,4}?)(?:for|as) (?!now\b)((?:(?!from now|in th|everywhere|instead|any"
+    r"|always)[\w.@/+-]+ ?){1,5})",
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?![\w])")
@@ -64,6 +75,16 @@ class _Read:
     @cached_property
     def forbidden(self) -> frozenset[str]:
         return frozenset(term for word in self.lesson.avoids for term in extract_terms(word))
+
+    @cached_property
+    def gives_back(self) -> bool:
+        return rules.gives_back(self.lesson.text)
+
+    @cached_property
+    def taken(self) -> tuple[frozenset[str], frozenset[str]] | None:
+        """The terms of what is taken for a purpose, and of the purpose."""
+        found = None if self.forbidden else _TAKEN.search(self.lesson.text)
+        return None if found is None else (find_terms(found[1]), find_terms(found[2]))
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -144,7 +165,26 @@ def _replaces(new: _Read, old: _Read) -> bool:
         return False
     if _restates(new, old) and len(shared) >= _RESTATED * least:
         return True
+    if _contradicts(new, old) or _takes_another(new, old):
+        return True
     return new.changes and _says_otherwise(new, old, len(shared), least)
+
+
+def _contradicts(new: _Read, old: _Read) -> bool:
+    """Return whether one forbids what the other one says, and they say little else."""
+    if new.gives_back and old.forbidden:
+        return not new.terms.isdisjoint(old.forbidden)
+    if new.gives_back and _FORBIDS.search(old.lesson.text):
+        return len(new.terms & old.terms) >= 2 and len(new.terms - old.terms) <= _SAID_BESIDE
+    meant = new.forbidden & old.terms - old.forbidden or old.forbidden & new.terms - new.forbidden
+    return bool(meant) and (new.terms <= old.terms or old.terms <= new.terms)
+
+
+def _takes_another(new: _Read, old: _Read) -> bool:
+    """Return whether a change takes another thing for the same purpose."""
+    if not new.changes or new.taken is None or old.taken is None:
+        return False
+    return bool(new.taken[1]) and new.taken[1] == old.taken[1] and new.taken[0] != old.taken[0]
 
 
 def _names_another(new: _Read, old: _Read) -> bool:
