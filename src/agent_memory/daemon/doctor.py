@@ -16,6 +16,7 @@ from agent_memory import __version__, config
 from agent_memory.features import import_modules
 from agent_memory.features.hooks.consent_rule import build_consent
 from agent_memory.features.hooks.feature import build_installing
+from agent_memory.features.hooks.hook_options import load_options
 from agent_memory.features.hooks.model.installations import (
     PROGRAM,
     Agent,
@@ -25,6 +26,7 @@ from agent_memory.features.hooks.model.installations import (
     Launcher,
     ScopeState,
 )
+from agent_memory.features.hooks.model.preferences import Push
 from agent_memory.features.memories.core import git_version, locate_torn_objects
 from agent_memory.features.toc.feature import describe_summarizer
 from agent_memory.interfaces.cli.consent import describe_consent
@@ -83,6 +85,8 @@ def _check_settings(
     except ConfigError as exc:
         advice = "correct it; `memory config path` shows where your settings are"
         yield _problem("settings", str(exc), advice)
+        if load_options(environ, str(folder)).push is Push.OFF:
+            yield _warning("settings", "agents are given nothing unasked: hooks.push")
         return
     for reason in loaded.ignored:
         yield _warning("settings", reason)

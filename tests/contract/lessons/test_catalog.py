@@ -59,8 +59,16 @@ class _Shelf:
     def keep(self, *lessons: Lesson) -> None:
         self.lessons.replace(SESSION, None, None, lessons)
 
-    def judge(self, lesson: Lesson, state: VerdictState, text: str = "") -> None:
-        verdict = LessonVerdict(fingerprint=lesson.fingerprint, state=state, at_ms=NOW, text=text)
+    def judge(
+        self, lesson: Lesson, state: VerdictState, text: str = "", *, confirmed: bool = True
+    ) -> None:
+        verdict = LessonVerdict(
+            fingerprint=lesson.fingerprint,
+            state=state,
+            at_ms=NOW,
+            text=text,
+            confirmed=confirmed,
+        )
         self.lessons.set_verdict(verdict)
 
     def list_superseded(self) -> list[tuple[str, LessonId | None]]:
@@ -117,6 +125,13 @@ class TestSupersession:
         shelf.keep(old, new)
         shelf.judge(new, VerdictState.REJECTED)
         assert shelf.list_superseded() == [("port 1", None), ("port 2", None)]
+
+    def test_one_that_an_agent_rejected_does(self, shelf: _Shelf) -> None:
+        """An agent must not bring back what the user has replaced."""
+        old, new = build_lesson(1, "port 1"), build_lesson(2, "port 2")
+        shelf.keep(old, new)
+        shelf.judge(new, VerdictState.REJECTED, confirmed=False)
+        assert shelf.list_superseded() == [("port 1", new.id), ("port 2", None)]
 
     def test_an_edited_one_counts_with_its_new_words(self, shelf: _Shelf) -> None:
         old, new = build_lesson(1, "port 1"), build_lesson(2, "gate 2")

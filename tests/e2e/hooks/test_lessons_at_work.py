@@ -195,3 +195,6 @@ def test_where_it_is_switched_off(desk: Desk) -> None:
     assert session.before("Bash", command="pytest tests/test_berths.py") == ""
     (desk.folder / "memory.toml").write_text('[hooks]\npush = "off"\n')
     assert desk.open().start() == ""
+    (desk.folder / "memory.toml").write_text('[hooks]\npush = "none"\n')
+    assert desk.open().start() == ""
+    assert "agents are given nothing unasked" in desk.memory("doctor").text

@@ -455,6 +455,30 @@ class TestSettings:
         self.configure(environ, self.OFF)
         assert not self.enabled(environ, project)
 
+    @pytest.mark.parametrize(
+        ("text", "push"),
+        [
+            ("[hooks]\npush = 'none'\n", "off"),
+            ("[hooks]\npush = 'start'\nnope = 1\n", "off"),
+            ("[hooks]\npush = 'all'\nnope = 1\n", "all"),
+            ("[hooks]\nnope = 1\n[hooks.stop]\npush_remote = true\n", "all"),
+        ],
+    )
+    def test_what_cannot_be_read_may_limit_what_agents_are_given(
+        self, environ: dict[str, str], project: Path, text: str, push: str
+    ) -> None:
+        (project / "memory.toml").write_text(text)
+        assert hook_options.load_options(environ, str(project)).push == push
+        (project / "memory.toml").unlink()
+        self.configure(environ, text)
+        assert hook_options.load_options(environ, str(project)).push == push
+
+    def test_a_variable_that_cannot_be_read_limits_it(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        variables = {**environ, "MEMORY_HOOKS__PUSH": "none"}
+        assert hook_options.load_options(variables, str(project)).push == "off"
+
     def test_a_broken_file_of_the_user_leaves_the_projects_wish(
         self, environ: dict[str, str], project: Path
     ) -> None:

@@ -3,6 +3,8 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from agent_memory.kernel.text import globs
 
 # Settings of consent, in a file that is not valid TOML or has other faults.
 _CONSENT = re.compile(r"\b(?:enabled|mode|projects|exclude)[\"']?\s*=")
+# What agents may be given, if that is not all.
+_PUSH = re.compile(r"\bpush[\"']?\s*=(?!\s*[\"']all[\"'])")
 _VARIABLES = f"{config.ENVIRONMENT_PREFIX}HOOKS__"
 
 
@@ -48,9 +52,24 @@ def _load(environ: Mapping[str, str], folder: str) -> tuple[config.Settings, tup
         lost = "" if file is None else _find_lost_consent(environ)
         if not lost and variables is silent:
             lost = _find_lost_variables(environ)
-        return loaded.settings, ignored or loaded.ignored, lost
+        settings = loaded.settings
+        if ignored and _finds_push(environ, folder):
+            settings = replace(settings, hooks=replace(settings.hooks, push=Push.OFF.value))
+        return settings, ignored or loaded.ignored, lost
     lost = _find_lost_consent(environ) or _find_lost_variables(environ)
     return config.Settings(), ignored, lost
+
+
+def _finds_push(environ: Mapping[str, str], folder: str) -> bool:
+    """Return whether any source of settings limits what agents are given. If one of them cannot be
+    used, they are given nothing."""
+    if f"{_VARIABLES}PUSH" in environ:
+        return True
+    for file in (config.folders(environ).config_file, config.find_project_file(Path(folder))):
+        with suppress(ConfigError, OSError):
+            if file is not None and _PUSH.search(config.read_text(file)):
+                return True
+    return False
 
 
 def _find_lost_variables(environ: Mapping[str, str]) -> str:

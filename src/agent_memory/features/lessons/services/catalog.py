@@ -63,9 +63,13 @@ class LessonCatalog:
         return self.loaded[project].lessons
 
     def mark_superseded(self, lessons: Sequence[KnownLesson]) -> tuple[KnownLesson, ...]:
-        """Say of the lessons of a project, oldest first, which replaced them. A rejected one
-        replaces none, and one that was edited counts with its new words."""
-        counted = [replace(each.lesson, text=each.text) for each in lessons if not each.is_rejected]
+        """Say of the lessons of a project, oldest first, which replaced them. One that a person
+        rejected replaces none, and one that was edited counts with its new words."""
+        counted = [
+            replace(each.lesson, text=each.text)
+            for each in lessons
+            if not each.is_rejected or each.awaits_review  # an agent does not revive the old one
+        ]
         superseded = self.find_superseded(counted)
         return tuple(
             replace(each, superseded_by=superseded.get(each.lesson.id)) if superseded else each
