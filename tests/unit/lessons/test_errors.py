@@ -56,6 +56,9 @@ def test_names_the_error_without_what_differs(output: str, signature: str) -> No
             "OSError: [Errno 98] Address already in use: ('127.0.0.1', 8080)",
             "OSError: [Errno 98] Address already in use: ('127.0.0.1', 9931)",
         ),
+        ("importer-2  | Error: No such queue 'mail'", "Error: No such queue 'mail'"),
+        ("\u2a2f Error: No such queue 'mail'", "Error: No such queue 'mail'"),
+        ("web_1 | 2024-05-02T10:00:00Z \u2716 Error: no free slot", "Error: no free slot"),
         (
             "[10:22:01] worker 3f2a9c1 timed out after 30s",
             "[23:59:59] worker 91bc02e timed out after 45s",

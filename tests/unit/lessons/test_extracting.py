@@ -162,6 +162,56 @@ def test_a_failure_tells_the_error_and_what_mended_it() -> None:
     assert failure.situation.startswith("Build the docs.")
 
 
+def test_a_failure_shows_commands_without_where_their_output_goes() -> None:
+    [failure] = extract(
+        talk(
+            user("Build the shop."),
+            ran("make shop 2>&1 | tail -5", "Error: Cannot find \x1b[1Kmodule 'zlib'", failed=True),
+            ran("pnpm install zlib > /dev/null 2>&1 && ls | head -3", "ok"),
+            ran("make shop 2>&1 | tail -5", "built"),
+        )
+    )
+    assert failure.text == (
+        "`make shop` failed: Error: Cannot find module 'zlib' - mended by"
+        " `pnpm install zlib && ls`."
+    )
+
+
+def test_to_end_a_process_mends_nothing() -> None:
+    failed = ran("make serve", "Error: the address is already in use: 8080", failed=True)
+    ended = ran("lsof -i :8080", "node 811"), ran("kill 811"), ran("make serve", "listening")
+    assert extract(talk(user("Start the server."), failed, *ended)) == []
+    [failure] = extract(talk(user("Start it."), failed, ran("make clean && kill 811"), ended[-1]))
+    assert failure.text.endswith("mended by `make clean`.")
+
+
+def test_a_lesson_has_the_commands_that_its_words_name() -> None:
+    [dead_end] = extract(
+        talk(
+            user("Make the report faster."),
+            ran("alembic upgrade head", "ok"),
+            ran("kill 4211"),
+            ran("docker buildx report", "12 s"),
+            agent("I tried buildx, but it made no difference: 12 s of 13, it waits for disks."),
+        )
+    )
+    assert dead_end.commands == ("docker buildx",)
+    [rule] = extract(
+        talk(
+            user("Make the report faster."),
+            ran("git stash list", "none"),
+            agent("Done."),
+            user("Always use git commit with -s in this repo."),
+        )
+    )
+    assert rule.commands == ("git commit", "git")
+
+
+def test_a_lesson_has_no_control_characters() -> None:
+    [rule] = extract(talk(user("Never use\x07 tabs\u202e in this repo.")))
+    assert rule.text == "Never use tabs in this repo."
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

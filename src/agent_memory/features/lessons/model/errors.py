@@ -23,7 +23,7 @@ _SIGNS = (
     "too long", "incompatible", "segmentation fault", "deadlock", "violates", "violation",
     "npm err!",
 )  # fmt: skip
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*+[a-z]|\x1b\][^\x07\x1b]*+\x07?")
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*+[a-zA-Z]|\x1b\][^\x07\x1b]*+\x07?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _NAMED = re.compile(r"(?:[\w.]{0,80}\.)?(?!error\b|fatalerror\b)\w{2,60}(?:error|exception)\b(?!s)")
 _LABELLED = re.compile(
@@ -45,8 +45,9 @@ _NOT_AN_ERROR = re.compile(
     r"|\+|\d+ +\|"
     r"|except |raise |throw |if |catch\b|# |//|[\w.]{1,60} ?[=(]"
 )
-_LEAD = re.compile(
-    r"(?:[>$%|*!=e-](?:\s+)|caused by: |exception in thread \S{1,60} "
+_LEAD = re.compile(  # the second: of a service, as Docker Compose shows it
+    r"(?:[>$%|*!=e-](?:\s+)|[a-z][\w.-]{0,60}\s*\|\s+|[^\w\s'\"`(\[{<./~#+-]{1,3}\s+"
+    r"|caused by: |exception in thread \S{1,60} "
     r"|\[?\d{4}-\d\d-\d\d[t ][\d:.,]+(?:z|[+-][\d:]{4,5})?\]?\s*"
     r"|\[?\d\d:\d\d:\d\d[\d.,]*\]?\s*"
     r"|[\w.~/\\@-]{1,200}:\d+(?::\d+)?:\s*"

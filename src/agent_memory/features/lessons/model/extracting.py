@@ -31,13 +31,21 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.toc.model import speech_acts
 from agent_memory.features.toc.model.act_cues import Act
 from agent_memory.kernel.text.analysis import extract_terms
+from agent_memory.kernel.text.vocabulary import COMMON, GRAMMAR
 
 MAX_LESSONS = 60  # of a stretch
 _PER_TURN, _FEW = 0.3, 3  # beside rules, about as many by turn as this, and a few more
 _PARTS = 4  # of a conclusion that is longer than a lesson
 _MOST_RULE = 3.0  # weight: what is settled later says it better
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2066-\u2069]+")
+_PLUMBING = re.compile(  # where the output of a command goes
+    r"[ \t]{0,4}(?:\b[12]|&)?>{1,2} ?(?:&[12]|/dev/null)"
+    r"|[ \t]{0,4}\|&? {0,4}(?:tail|head|cat|less)\b[^|;&\n]*(?=\Z|[;&\n|])"
+)
 _PARTS_OF = re.compile(r" && | ; |\n")
 _STATED = 4.0  # weight of a conclusion that a turn states whole
+_NAME = re.compile(r"[a-z][a-z0-9]{2,}(?![\w])")
+_TRIED_BEFORE = 8  # places
 _SHOWN_COMMAND = 100
 _SHOWN_ERROR = 120
 _SHARED_WORDS = 2
@@ -128,8 +136,8 @@ def _build(draft: _Draft) -> Lesson:
     return Lesson(
         id=derive_lesson_id(draft.kind, event.session_id, event.event_id, draft.place),
         kind=draft.kind,
-        text=draft.text,
-        situation=draft.situation,
+        text=_clean(draft.text),
+        situation=_clean(draft.situation),
         trust=draft.trust,
         project=about.get("project", ""),
         session_id=event.session_id,
@@ -145,6 +153,11 @@ def _build(draft: _Draft) -> Lesson:
 
 
 # Words
+
+
+def _clean(text: str) -> str:
+    """Return a text on one line, without what a reader would not see."""
+    return " ".join(_HIDDEN.sub(" ", text).split())
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
@@ -230,7 +243,7 @@ def _draft_rules(talk: Talk) -> Iterable[_Draft]:
             files = _find_files(talk, turn.place) if _points(text) else []
             keys = names.find_commands(text)
             run = _find_run(talk, turn.place)
-            if run is not None:
+            if run is not None and (run.failed or turn.has(Act.OBJECTION)):
                 ran = commands.read_commands(run.command)
                 programs = {key.partition(" ")[0] for key in keys}
                 keys = (*keys, *(key for key in ran if key.partition(" ")[0] in programs))
@@ -340,7 +353,11 @@ def _shorten(file: str, run: ToolRun) -> str:
 
 def _show_change(failed: str, command: str) -> str:
     """Return what of a command was not in the one that failed: its other parts, or words."""
+    failed, command = _PLUMBING.sub("", failed), _PLUMBING.sub("", command)
     parts = [part.strip() for part in _PARTS_OF.split(command)]
+    kept = [part for part in parts if not failures.ENDS.match(part)]
+    if len(kept) < len(parts) and kept:
+        parts, command = kept, " && ".join(kept)
     new = [part for part in parts if part not in failed and not part.startswith("cd ")]
     if len(parts) > 1 and new:
         return _show(" && ".join(new))
@@ -352,7 +369,7 @@ def _show_change(failed: str, command: str) -> str:
 
 
 def _show(command: str) -> str:
-    return cut(" ".join(command.split()), _SHOWN_COMMAND)
+    return cut(_clean(_PLUMBING.sub("", command)), _SHOWN_COMMAND)
 
 
 def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
@@ -380,7 +397,7 @@ def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
                 ),
                 also=tuple(t.event for t in before),
                 paths=names.find_paths(text),
-                commands=_list_tried(talk, turn.place, text),
+                commands=_list_tried(talk, turn.place, f"{said} {text}"),
             )
         elif (found := findings.find_dead_end(turn)) is not None:
             text = cut(_quote(turn, *found))
@@ -399,10 +416,14 @@ def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:
 
 
 def _list_tried(talk: Talk, place: int, text: str) -> tuple[str, ...]:
-    """Return the commands that were tried before it was given up, or that the text names."""
+    """Return the commands that a text names: of those that were run, by one of their words. What
+    ran beside them may be about anything."""
     found: dict[str, None] = dict.fromkeys(names.find_commands(text))
+    said = set(_NAME.findall(text.lower())) - COMMON - GRAMMAR
     for run in talk.runs:
-        if 0 < place - run.place <= 8 and run.command:
+        if not 0 < place - run.place <= _TRIED_BEFORE or not run.command:
+            continue
+        if run.failed or said & set(_NAME.findall(run.command.lower())):
             keys = commands.read_commands(run.command)
             found.update((key, None) for key in keys if key.count(" ") == 1)
     return tuple(found)[:MAX_NAMES]

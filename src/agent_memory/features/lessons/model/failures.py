@@ -38,6 +38,20 @@ _LOOKS = frozenset(
         "pgrep",
         "kill",
         "pkill",
+        "killall",
+        "fuser",
+        "lsof",
+        "netstat",
+        "ss",
+        "top",
+        "df",
+        "du",
+        "env",
+        "printenv",
+        "tree",
+        "uname",
+        "ping",
+        "dig",
     ]
 )
 _SETTINGS = re.compile(
@@ -52,6 +66,9 @@ _SETS_UP = re.compile(
     r"|create|init|format|fmt|fetch|pull|clean|download|enable|setup|bootstrap|upgrade|update"
     r"|unset|compile|link|seed|reset|prune|cp|ln|mkdir|touch|rm|mv|kill|source)"
 )
+ENDS = re.compile(
+    r"\s*(?:sudo )?(?:kill|pkill|killall|fuser -k)\b"
+)  # only a process: it comes again
 _INSTALLS = re.compile(r"(?:install|add|deps|sync|migrate|login|up|pull|fetch|setup)")
 _WORDS = re.compile(r"[^\s'\"`;&|()<>]+")
 _SUBCOMMAND = re.compile(r"[a-z]{2,20}")
@@ -111,7 +128,7 @@ def _follow(talk: Talk, at: int, signatures: tuple[str, ...]) -> Failure | None:
             if same and not run.failed and not _repeats(signatures, run):
                 passed = run
                 break
-            if not run.failed and not same:
+            if not run.failed and not same and not _only_ends(run.command):
                 ran.append(run.command)
         elif run.changes and not run.failed:
             edited.append(run.file)
@@ -141,6 +158,12 @@ def _find_mending(
         if changed and _adds_option(failed.command, passed.command):
             by.append(passed.command)
     return tuple(dict.fromkeys(by))
+
+
+def _only_ends(command: str) -> bool:
+    """Return whether a command does nothing but end a process."""
+    parts = commands.list_parts(command)
+    return bool(parts) and all(ENDS.match(part[0]) or part[0] in _LOOKS for part in parts)
 
 
 def _sets_up(command: str, cue: re.Pattern[str] = _SETS_UP) -> bool:
