@@ -19,6 +19,7 @@ from agent_memory.features.lessons.model.lessons import (
     VerdictState,
 )
 from agent_memory.features.lessons.ports import LessonStore
+from agent_memory.features.lessons.services import verdicts
 from agent_memory.features.lessons.services.catalog import LessonCatalog
 from agent_memory.features.lessons.services.library import LessonLibrary, LessonScope
 from agent_memory.features.lessons.services.verdicts import MAX_REASON, LessonVerdicts
@@ -89,6 +90,9 @@ class TestListing:
         assert desk.list_texts(words="PANDAS never") == ["Never use pandas"]
         assert desk.list_texts(words="report 3") == ["Use tabs"]
         assert desk.list_texts(words="pandas tabs") == []
+        at = build_lesson(2).at_ms
+        assert desk.list_texts(since=at) == ["Use tabs", "The port is 8080"]
+        assert desk.list_texts(until=at) == ["The port is 8080", "Never use pandas"]
 
     def test_states(self, desk: _Desk) -> None:
         old, new = build_lesson(1, "port is 1 here"), build_lesson(2, "port is 2 here")
@@ -114,6 +118,20 @@ class TestListing:
         desk.verdicts.reject(fact.id, confirmed=True)
         desk.verdicts.accept(rule.id)
         assert [each.lesson for each in desk.library.list_to_review()] == [other]
+
+    def test_who_rejected_what_awaits_review(self, desk: _Desk) -> None:
+        by_agent, by_words, kept = (build_lesson(n) for n in (1, 2, 3))
+        desk.keep(by_agent, by_words, kept)
+        desk.verdicts.reject(by_agent.id, verdicts.SAID_OUTDATED, confirmed=False)
+        desk.verdicts.retire(by_words.id)
+        told = {
+            each.lesson.id: verdicts.tell_rejection(each) for each in desk.library.list_to_review()
+        }
+        assert told == {
+            by_agent.id: "rejected by an agent",
+            by_words.id: "retired by what you said in a session",
+            kept.id: "",
+        }
 
 
 class TestFinding:

@@ -169,7 +169,8 @@ def test_what_came_of_it_and_what_a_user_objects_to(desk: Desk) -> None:
     session.prompt("that's outdated for lodash by now")
     wait_until(lambda: find("rule")["state"] == "rejected", "it is retired", 30.0)
     assert desk.open().before("Write", **edit) == ""
-    assert find("rule")["to_review"]  # an agent passed it on: the user confirms it
+    assert find("rule")["to_review"]  # the user confirms it
+    assert "retired by what you said in a session" in desk.memory.text("review")
 
 
 def test_what_is_rejected_is_not_kept_for_a_start_without_a_daemon(desk: Desk) -> None:

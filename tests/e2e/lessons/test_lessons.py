@@ -60,7 +60,9 @@ def test_what_is_rejected_stays_so_until_all_is_forgotten(memory: MemoryCommand)
     (rule,) = list_lessons(memory, "--state", "new")
     assert (rule["kind"], rule["trust"], rule["session_id"]) == ("rule", "user", SESSION)
     assert "never use pandas" in rule["text"]
-    assert rule["uri"] in memory.text("lessons", "list", "--words", "PANDAS")
+    listed = memory.text("lessons", "list", "--words", "PANDAS", "--since", "2020-01-01")
+    assert f"  {rule['id'][:8]}  Please never use pandas" in listed
+    assert list_lessons(memory, "--until", "2020-01-01") == []
 
     rejected = memory.json("lessons", "reject", rule["id"][:8], "--reason", "we moved to polars")
     assert (rejected["state"], rejected["to_review"]) == ("rejected", False)
@@ -128,7 +130,9 @@ class TestReview:
     def test_new_rules_are_accepted_or_rejected(self, memory: MemoryCommand) -> None:
         learn(memory)
         (rule,) = list_lessons(memory)
-        assert rule["uri"] in memory.text("review")
+        listed = memory.text("review")
+        assert rule["uri"] in listed
+        assert f"rule  {rule['project']}  20" in listed
         assert "To review: 1 rule from your words" in memory.text("status")
         week = {"given": 0, "heeded": 0, "repeated": 0, "to_review": 1}
         assert memory.json("status")["lessons"] == week
@@ -150,7 +154,7 @@ class TestReview:
         assert "rejected by an agent" in memory.text("review")
         with home.on_terminal("memory", "review") as screen:
             screen.read_until("[q]uit: ")
-            assert "An agent rejected it for you" in screen.text
+            assert "It was rejected by an agent" in screen.text
             screen.type("e")
             screen.read_until("New words (Enter goes back): ")
             screen.type("Use polars, never pandas\n")

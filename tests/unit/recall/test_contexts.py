@@ -124,6 +124,9 @@ class TestAwaitingReview:
         assert "3 memories await review" in contexts.build(wanted, [], to_review=3).text
         assert "1 memory awaits review" in contexts.build(wanted, [], to_review=1).text
         assert "review" not in contexts.build(wanted, []).text
+        rules = ContextRequest(guidance="minimal", rules_to_review=2)
+        assert "1 memory and 2 rules await review" in contexts.build(rules, [], to_review=1).text
+        assert "\n  <guidance>2 rules await review" in contexts.build(rules, []).text
         assert contexts.build(ContextRequest(), [], to_review=3).text == ""
 
     def test_it_is_marked_wherever_it_is_given(self) -> None:

@@ -67,7 +67,7 @@ def build_core(context: Composition) -> None:
     )
 
     def retire(name: LessonId) -> None:
-        verdicts.reject(name, "the user said that it does not hold", confirmed=False)
+        verdicts.retire(name)
 
     moments = LessonMoments(
         list_lessons=catalog.list_lessons,

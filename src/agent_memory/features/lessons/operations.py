@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import Meta, Struct
 
 from agent_memory.features.index.model import documents
+from agent_memory.features.injections.operations import Time
 from agent_memory.features.lessons.model.lessons import (
     MAX_TEXT,
     KnownLesson,
@@ -18,6 +19,7 @@ from agent_memory.features.log.operations import LoggedEvent
 from agent_memory.kernel.access import Role
 from agent_memory.kernel.callers import Caller
 from agent_memory.kernel.errors import Forbidden
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.operations import operation
 from agent_memory.kernel.structs import Limit, Offset, copy_fields
 
@@ -41,6 +43,8 @@ class LessonFilter(Struct, frozen=True, kw_only=True):
         StateName | None, Meta(description="Only of this state; `active` has the new ones too.")
     ] = None
     words: Annotated[str, Meta(max_length=256, description="Words that are all in it.")] = ""
+    from_timestamp_ms: Time = 0
+    to_timestamp_ms: Time = MAX_MILLIS
     limit: Limit = 50
     offset: Offset = 0
 
@@ -117,6 +121,8 @@ def list_lessons(lessons: LessonLibrary, request: LessonFilter) -> LessonsAnswer
             session=request.session_id,
             state=None if request.state is None else LessonState(request.state),
             words=request.words,
+            since=Millis(request.from_timestamp_ms),
+            until=Millis(request.to_timestamp_ms),
         )
     )
     page = found[request.offset : request.offset + request.limit]

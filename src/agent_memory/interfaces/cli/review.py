@@ -22,6 +22,7 @@ from agent_memory.features.forgetting.services.review import (
 )
 from agent_memory.features.lessons.operations import LessonAnswer
 from agent_memory.features.lessons.services import verdicts
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.agent_shells import check_person, find_agent
@@ -36,6 +37,7 @@ from agent_memory.kernel.errors import InvalidInput, NotFound
 
 QUESTION = "[a]ccept  [e]dit  [d]iscard  [s]kip  [b]ack  [q]uit: "
 _KEYS = {word[0]: word for word in ("accept", "edit", "discard", "skip", "back", "quit")}
+LISTED_CHARS = 300  # of the words of a lesson in a list
 _ACCEPT = "accept what was noted automatically"
 _YES = ("\r", "\n", "y")
 _END_OF_INPUT = "\x04"  # Ctrl-D, as a key
@@ -265,10 +267,10 @@ class _Review:
         yield self._style(rendering.plain(pending.known.text))
         yield f"  Session: {rendering.plain(lesson.session_id)}"
         if pending.event is not None:
-            who = pending.event.role.name.lower()
-            yield f"  Said ({who}): {rendering.excerpt(pending.event.text, WORDS_CHARS)}"
+            yield f"  {_quote(pending.event)}"
         if pending.known.is_rejected:
-            yield "  An agent rejected it for you: discard it to confirm, accept it to keep it"
+            told = verdicts.tell_rejection(pending.known)
+            yield f"  It was {told}: discard it to confirm, accept it to keep it"
 
     def _style(self, text: str) -> str:
         return click.style(text, bold=True) if self._terminal.color else text
@@ -279,8 +281,7 @@ def _describe_source(pending: PendingMemory) -> Iterator[str]:
     if memory.session_id:
         yield f"Session: {rendering.plain(memory.session_id)}"
     if event is not None:
-        who = event.role.name.lower()
-        yield f"Said ({who}): {rendering.excerpt(event.text, WORDS_CHARS)}"
+        yield _quote(event)
     if pending.home is None:
         yield "If you accept: it stays on this machine, because its repository is gone"
     else:
@@ -310,12 +311,26 @@ def _list_lines(run: Invocation, found: Sequence[Pending], total: int) -> Iterat
     if lessons:
         yield "\nLessons:" if memories else "Lessons:"
     for each in lessons:
-        state = " (rejected by an agent)" if each.known.is_rejected else ""
-        yield f"  - {rendering.plain(each.known.text)}{state}\n    {each.uri}"
+        yield from _list_lesson(each)
     if not found:
         yield "Nothing to review."
     if total > len(found):
         yield f"... and {total - len(found):,} more"
+
+
+def _list_lesson(pending: PendingLesson) -> Iterator[str]:
+    lesson, told = pending.known.lesson, verdicts.tell_rejection(pending.known)
+    state = f" ({told})" if told else ""
+    yield f"  - {rendering.plain(pending.known.text)}{state}"
+    day = rendering.format_day(lesson.at_ms)
+    yield rendering.plain(f"    {lesson.kind}  {lesson.project}  {day}  {pending.uri}")
+    if pending.event is not None and pending.event.text.strip() != pending.known.text:
+        yield f"    {_quote(pending.event, LISTED_CHARS)}"
+
+
+def _quote(event: Event, chars: int = WORDS_CHARS) -> str:
+    who = event.role.name.lower()
+    return f"Said ({who}): {rendering.excerpt(event.text, chars)}"
 
 
 def _carry_out(run: Invocation, decisions: list[InboxDecision]) -> int:

@@ -108,6 +108,7 @@ class ContextInjection:
             request = replace(
                 request,
                 lead=tuple(lessons.text.splitlines()),
+                rules_to_review=self.moments.count_to_review(place.name),
                 without=self.moments.list_retired(place.name),
             )
         context = self.context.build(request, SearchMode.BM25, counted=False)

@@ -28,7 +28,9 @@ from agent_memory.interfaces.cli.filters import (
     check_project,
     limit_option,
     project_option,
+    range_options,
     resolve_project,
+    resolve_range,
     resolve_session,
     session_option,
 )
@@ -78,19 +80,31 @@ def lessons_group() -> None:
     examples=(
         "memory lessons list",
         "memory lessons list --kind failure --project my-app",
+        "memory lessons list --since monday",
         "memory lessons list --words 'docker build' --format json",
     ),
 )
 @project_option
 @session_option
 @limit_option(DEFAULT_LIMIT, help="Most lessons.")
-@request_options(list_lessons, "project", "session_id", "limit", "offset")
+@range_options
+@request_options(
+    list_lessons,
+    "project",
+    "session_id",
+    "from_timestamp_ms",
+    "to_timestamp_ms",
+    "limit",
+    "offset",
+)
 @invocation
 def list_command(
     run: Invocation,
     project: str,
     session_id: str,
     limit: int,
+    since: str | None,
+    until: str | None,
     kind: str | None,
     state: str | None,
     words: str | None,
@@ -100,6 +114,7 @@ def list_command(
     Each has its age, its kind, its state and its id, which `memory lessons show` opens.
     """
     project = resolve_project(run, project)
+    start, end = resolve_range(run, since, until)
     request = msgspec.convert(
         {
             "project": project,
@@ -107,6 +122,8 @@ def list_command(
             "kind": kind,
             "state": state,
             "words": words or "",
+            "from_timestamp_ms": start,
+            "to_timestamp_ms": end,
             "limit": limit,
         },
         LessonFilter,
@@ -184,7 +201,7 @@ def _render_list(run: Invocation, answer: LessonsAnswer, *, is_filtered: bool) -
         page.add_blank()
         page.add(Text(_describe_head(lesson)), head=Text(_describe_time(lesson), _TIME))
         text = Text(rendering.excerpt(lesson.text, TEXT_CHARS))
-        page.add(text, head=Text(f"{_name(lesson)}  ", _ID), indent=2)
+        page.add(text, head=Text(f"{lesson.id[:ID_CHARS]}  ", _ID), indent=2)
     more = answer.total - len(answer.lessons)
     return page.render() + (f"\n\n... and {more:,} more: -n {answer.total}" if more else "")
 
@@ -206,11 +223,6 @@ def _describe_outcomes(lesson: LessonAnswer) -> str:
     parts += [f"heeded {lesson.heeded:,}"] if lesson.heeded else []
     parts += [f"repeated {lesson.repeated:,}"] if lesson.repeated else []
     return ", ".join(parts)
-
-
-def _name(lesson: LessonAnswer) -> str:
-    """Return what opens a lesson: a short id on a terminal, a URI in a pipe."""
-    return lesson.id[:ID_CHARS] if rendering.is_on_screen() else lesson.uri
 
 
 def _describe(lesson: LessonDetails) -> Iterator[str]:

@@ -17,6 +17,7 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.recall.model.records import OpenedRecord
 from agent_memory.kernel.errors import AmbiguousName, NotFound
+from agent_memory.kernel.ids import MAX_MILLIS
 
 MIN_PREFIX = 4  # characters of an id
 LISTED = 10  # lessons that a beginning may mean
@@ -32,12 +33,15 @@ class LessonScope:
     session: str = ""
     state: LessonState | None = None
     words: str = ""
+    since: int = 0
+    until: int = MAX_MILLIS
 
     def admits(self, known: KnownLesson) -> bool:
         lesson, state = known.lesson, known.state
         text = f"{known.text} {lesson.situation}".casefold()
         return (
             self.kind in (None, lesson.kind)
+            and self.since <= lesson.at_ms <= self.until
             and (not self.session or lesson.session_id.startswith(self.session))
             and (
                 self.state in (None, state)

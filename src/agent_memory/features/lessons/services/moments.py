@@ -199,6 +199,10 @@ class LessonMoments:
         self.given.add(session, Moment.START, told)
         return _build_injection("\n".join(lines), told)
 
+    def count_to_review(self, project: str) -> int:
+        """Count the lessons of a project that await review."""
+        return sum(each.awaits_review for each in self.list_lessons(project))
+
     def list_retired(self, project: str) -> tuple[RetiredText, ...]:
         """List what the lessons of a project said that does not hold any more."""
         return self._get_gates(project).retired

@@ -19,6 +19,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.platform.ports import Clock
 
 MAX_REASON = 400
+SAID_OUTDATED = "the user said that it does not hold"  # the reason of what `retire` rejects
 _WHERE = "lesson"
 _FINGERPRINT = re.compile(r"[0-9a-f-]{36}")
 
@@ -50,7 +51,13 @@ class LessonVerdicts:
         """Retire a lesson at once. A rejection that no person has confirmed waits in the review.
         Raises ContentBlocked."""
         reason = self._clean(" ".join(reason.split())[:MAX_REASON])
+        if reason == SAID_OUTDATED:  # only `retire` knows that
+            reason = ""
         return self._judge(name, VerdictState.REJECTED, reason=reason, confirmed=confirmed)
+
+    def retire(self, name: str) -> KnownLesson:
+        """Reject a lesson by what the user said of it in a session, until they review it."""
+        return self._judge(name, VerdictState.REJECTED, reason=SAID_OUTDATED, confirmed=False)
 
     def add(self, verdict: LessonVerdict) -> bool:
         """Add a verdict of an archive, unless there is one. Return whether it is new. Raises
@@ -92,6 +99,15 @@ class LessonVerdicts:
 
     def _clean(self, text: str) -> str:
         return self.secrets.clean(text, where=_WHERE)
+
+
+def tell_rejection(known: KnownLesson) -> str:
+    """Return who rejected a lesson that awaits review; nothing if nobody did."""
+    if not known.is_rejected or known.verdict is None:
+        return ""
+    if known.verdict.reason == SAID_OUTDATED:
+        return "retired by what you said in a session"
+    return "rejected by an agent"
 
 
 def check_text(text: str) -> None:

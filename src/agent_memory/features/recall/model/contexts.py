@@ -71,6 +71,7 @@ class ContextRequest:
     tokens: int = DEFAULT_TOKENS
     plain: bool = False  # lines as an agent reads them; otherwise XML with URIs, for programs
     lead: tuple[str, ...] = ()  # lines that come first in a plain one
+    rules_to_review: int = 0  # to tell beside the memories
     without: tuple[RetiredText, ...] = ()  # what is left out, unless it is a memory in force
     zone: tzinfo = UTC
 
@@ -109,8 +110,8 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     skipped. Memories that await review have a section of their own; `to_review` is the number of
     all of them."""
     advice = GUIDANCE.get(wanted.guidance, ())
-    if advice and to_review:
-        advice = (*advice, _describe_inbox(to_review))
+    if advice and (to_review or wanted.rules_to_review):
+        advice = (*advice, _describe_inbox(to_review, wanted.rules_to_review))
     if wanted.plain:
         render, head, guidance = _tell_sections, [f"<{MARKER}>", *wanted.lead], list(advice)
     else:
@@ -206,9 +207,12 @@ def _render_sections(items: Sequence[ContextItem], zone: tzinfo) -> list[str]:
     return lines
 
 
-def _describe_inbox(count: int) -> str:
-    noun = "memory awaits" if count == 1 else "memories await"
-    return f"{count} {noun} review: only the user can accept them, with `memory review`."
+def _describe_inbox(memories: int, rules: int) -> str:
+    """Say how many memories and rules await review."""
+    counted = ((memories, "memory", "memories"), (rules, "rule", "rules"))
+    what = " and ".join(f"{n} {one if n == 1 else many}" for n, one, many in counted if n)
+    verb = "awaits" if memories + rules == 1 else "await"
+    return f"{what} {verb} review: only the user can accept them, with `memory review`."
 
 
 def _is_in_force(hit: Hit) -> bool:
