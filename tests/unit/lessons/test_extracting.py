@@ -29,6 +29,10 @@ def of_kind(lessons: list[Lesson], kind: LessonKind) -> list[Lesson]:
         ("money is Decimal, never float", "Decimal"),
         ("schema.graphql is generated from the resolvers, run codegen", "codegen"),
         ("only Dana may approve changes to the billing tables", "Dana"),
+        ("start the app through `make up`, not through docker directly", "make up"),
+        ("I prefer small pull requests over large ones", "small pull requests"),
+        ("why are you using print here? use the tracer", "use the tracer"),
+        ("stop pushing to trunk directly; open a branch", "open a branch"),
         ("Could you from now on write the changelog entry with each change?", "changelog"),
         ("everything under infra/ needs a review by Petros", "Petros"),
     ],
@@ -65,6 +69,9 @@ def test_what_the_user_rules_is_a_rule(said: str, words: str) -> None:
         "Always keep it short for now.",
         "Don't merge anything until the demo is through.",
         "use version 12 instead of 11",
+        "why did you put the logo in the footer? put the logo in the header",
+        "I prefer the second layout over the first",
+        "why do you think so? tell me more",
     ],
 )
 def test_a_request_for_now_is_no_rule(said: str) -> None:

@@ -61,7 +61,7 @@ _RUNS = re.compile(
 )
 _GIT_VERBS = re.compile(
     r"(?<!git )\b(push|commit|rebase|merge|cherry-pick|stash|amend|checkout|tag|force-push"
-    r"|squash)(?:ed|es|ing|s)?"
+    r"|squash)(?:t?ed|es|t?ing|s)?"
     r"\b"
 )
 _GIT_WORDS = re.compile(
@@ -89,10 +89,11 @@ _FORBIDS = re.compile(
 )
 _USED = re.compile(  # whose object is forbidden, also where it is a common word: "never use moment"
     r"\b(?:(?:never(?: ever)?|don'?t|do not|stop|avoid|no longer)(?: ever)? us(?:e|ing)"
+    r"|why (?:are|do|did) (?:you|u)(?: still)? us(?:e|ing)"
     r"|(?:switch|migrate)(?:s|d|ed|ing)? (?:away )?from) "
     + _ARTICLES
     + _NAME
-    + r"(?= (?:in|for|here|any|as|at|on|again|please|to)\b| ?[.,;:!)\u2014-]|$)"
+    + r"(?= (?:in|for|here|any|as|at|on|again|please|to)\b| ?[.,;:!?)\u2014-](?!\w)|$)"
 )
 _STOPPED = GRAMMAR | COMMON | frozenset(("per", "free", "second", "idea", "same", "rest", "work"))
 _GRAMMAR_TERMS = frozenset(map(stem, GRAMMAR))

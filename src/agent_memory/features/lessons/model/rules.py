@@ -27,6 +27,9 @@ _LEAST_WORDS = 5  # of what is not plainly a rule
 _PLAIN = frozenset(_WEIGHTS) - {Act.CHOICE, Act.CONTRAST, Act.NECESSITY, Act.WISH, Act.AMOUNT}
 _AFTER_WORK = 0.5  # what the user says of it at once is about how work is to be done
 ANSWERS = 0.4  # a question of the agent
+_LEAST_ALONE = 6  # words of what says enough without the sentence before it
+_LONGEST_CLAUSE = 12  # words that belong to the clause before them
+_SAYS_HOW = 1.6
 _HEDGED = -1.2
 _DESCRIBES = re.compile(  # what happens, not what is to be done
     r"\b(?:it|this|that|he|she|they|which|there|mine|\w+s)(?:'s)? (?:always|never) (?!use|put|go"
@@ -62,6 +65,16 @@ _GIVES_BACK = re.compile(  # what was forbidden before
     r"|^(?:(?:ok(?:ay)?|no|well|sorry|wait|and|but)[,.! ]+)*(?:actually|on second thoughts?"
     r"|correction|after all)[,:.! ]+(?:please )?do (?:use|keep|write|put|commit|import|prefer) \w"
 )
+_HOW = re.compile(  # by which way, and by which not: so it is done whenever it is done
+    r"\b(?:with|via|through|using|by|from) \S.{0,80}, (?:and )?(?:not|never) (?:with|via|through"
+    r"|using|by|from)\b|\bprefer (?!to\b|the\b|this\b|that\b)\S.{0,60}"
+    r" (?:over|to|rather than|instead of) "
+)
+_WHY = re.compile(
+    r"^\W*(?:(?:hey|but|and|so|wait|hm+)[,.! ]+)*(?:why|how come|since when)"
+    r" (?:are you|do you|you)(?! (?:think|mean|ask|want)\b)\b"
+)
+_POINTS = re.compile(r"\b(?:it|that|this|them|those|these)\b")
 _UNTIL = re.compile(r"^(?!.*\bwe )[^,;]{0,20}\b(?:don'?t|do not|no) (?:\w+ ){1,8}(?:until|till) ")
 _FROZEN = re.compile(
     r"\b(?:touch|change|edit|modify|move|delete|rename|upgrade|bump|frozen|freeze)"
@@ -129,13 +142,19 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
     if gives_back(view) and not holds_only_now(sentence):
         return LEAST
     found = [act for act in _WEIGHTS if sentence.has(act)]
-    if not _DIRECTIVE & set(found) and not more and not sentence.has(Act.OBJECTION):
+    says_how = bool(_HOW.search(view))
+    if (
+        not says_how
+        and not _DIRECTIVE & set(found)
+        and not more
+        and not sentence.has(Act.OBJECTION)
+    ):
         return 0.0
     if _DESCRIBES.search(view) and Act.LASTING in found:
         found.remove(Act.LASTING)
     if sentence.size < _LEAST_WORDS and not _PLAIN & set(found):
         return 0.0
-    weight = sum(_WEIGHTS[act] for act in found)
+    weight = sum(_WEIGHTS[act] for act in found) + (_SAYS_HOW if says_how else 0.0)
     weight += max(more, 0.8 if sentence.has(Act.OBJECTION) else 0.0)
     if _HEDGE.search(view) and not sentence.asks:
         weight += _HEDGED
@@ -144,7 +163,7 @@ def weigh(sentence: Sentence, more: float = 0.0) -> float:
         return 0.0
     if _THAT_ONE.search(view) and not lasts:
         weight -= 0.7
-    if _LETS.match(view) and not lasts:
+    if _LETS.match(view) and not lasts and not says_how:
         weight -= 1.5
     if _COMMENTS.match(view) and not lasts and Act.CONTRAST not in found:
         return 0.0
@@ -192,20 +211,23 @@ def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int
         if place < 3:
             more = _AFTER_WORK if after_work else ANSWERS if answers else 0.0
             more += 0.4 if objects else 0.0
-        weights.append(weigh(sentence, more))
+        corrects = place > 0 and _corrects(turn.sentences[place - 1], sentence)
+        weights.append(max(weigh(sentence, more), LEAST if corrects else 0.0))
     found: list[tuple[int, int, float]] = []
     for place, weight in enumerate(weights):
         if weight < LEAST:
             continue
         first, last = place, place
         sentence = turn.sentences[place]
-        if place and (refers_back(sentence) or sentence.size < 6):
+        if place and (refers_back(sentence) or sentence.size < _LEAST_ALONE):
             first -= 1
         while last + 1 < len(weights) and last < place + 2:
             after = turn.sentences[last + 1]
             if after.asks or after.is_quoted or holds_only_now(after):
                 break
-            if not refers_back(after) and weights[last + 1] < 1.0:
+            clause = turn.sentences[last].text.endswith(";") and after.size <= _LONGEST_CLAUSE
+            goes_on = clause or refers_back(after)
+            if not goes_on and weights[last + 1] < 1.0:
                 break
             last += 1
         joins = found and first <= found[-1][1] + 1
@@ -214,6 +236,15 @@ def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int
         elif not joins or last > found[-1][1]:
             found.append((max(first, found[-1][1] + 1) if joins else first, last, weight))
     return found
+
+
+def _corrects(asked: Sentence, sentence: Sentence) -> bool:
+    """Return whether a sentence says what to do, after a question why the agent did otherwise."""
+    if not _WHY.match(asked.view) or asked.is_quoted or sentence.is_quoted or sentence.asks:
+        return False
+    if holds_only_now(sentence) or _POINTS.search(sentence.view):
+        return False
+    return sentence.has(Act.NECESSITY) or sentence.has(Act.FORBIDDING)
 
 
 def _measure(turn: Turn, first: int, last: int) -> int:
