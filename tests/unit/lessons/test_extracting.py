@@ -184,6 +184,27 @@ def test_a_failure_shows_commands_without_where_their_output_goes() -> None:
     )
 
 
+def test_the_one_file_that_was_edited_mended_a_build() -> None:
+    failed = ran("make site", "lib/tiles.ts:4 - error TS2322: Type 'null' is refused", failed=True)
+    built = ran("make site", "built in 3 s")
+    [failure] = extract(talk(user("Build it."), failed, wrote("lib/tiles.ts"), built))
+    assert failure.text.endswith("- mended by an edit of lib/tiles.ts.")
+    several = wrote("lib/tiles.ts"), wrote("lib/zoom.ts")
+    assert extract(talk(user("Build it."), failed, *several, built)) == []
+
+
+def test_what_a_linter_finds_is_mended_by_its_option() -> None:
+    found = "lib/a.py:1:8: F401 [*] `os` imported but unused\nFound 1 error."
+    [failure] = extract(
+        talk(
+            user("Tidy up."),
+            ran("ruff check lib", found, failed=True),
+            ran("ruff check --fix lib", "All checks passed!"),
+        )
+    )
+    assert failure.text.endswith("mended by `ruff check --fix lib`.")
+
+
 def test_to_end_a_process_mends_nothing() -> None:
     failed = ran("make serve", "Error: the address is already in use: 8080", failed=True)
     ended = ran("lsof -i :8080", "node 811"), ran("kill 811"), ran("make serve", "listening")

@@ -21,7 +21,7 @@ _SIGNS = (
     "out of", "overflow", "exceeded", "forbidden", "unauthorized", "conflict", "mismatch",
     "not allowed", "not installed", "not supported", "no space", "too many", "too large",
     "too long", "incompatible", "segmentation fault", "deadlock", "violates", "violation",
-    "npm err!",
+    "npm err!", "unused", "would reformat",
 )  # fmt: skip
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*+[a-zA-Z]|\x1b\][^\x07\x1b]*+\x07?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")

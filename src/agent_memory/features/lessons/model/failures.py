@@ -70,6 +70,9 @@ ENDS = re.compile(
     r"\s*(?:sudo )?(?:kill|pkill|killall|fuser -k)\b"
 )  # only a process: it comes again
 _INSTALLS = re.compile(r"(?:install|add|deps|sync|migrate|login|up|pull|fetch|setup)")
+_TESTS = re.compile(
+    r"\b(?:tests?|pytest|jest|vitest|mocha|rspec|phpunit|unittest|tox|nox|specs?|fuzz|bench)\b"
+)
 _WORDS = re.compile(r"[^\s'\"`;&|()<>]+")
 _SUBCOMMAND = re.compile(r"[a-z]{2,20}")
 _MOST_WORDS = 60
@@ -91,7 +94,7 @@ class Failure:
     line: str
     passed: ToolRun | None
     by: tuple[str, ...]  # commands that mended it
-    files: tuple[str, ...]  # settings that were edited
+    files: tuple[str, ...]  # settings that were edited, or the one file that was
     told: Turn | None  # who said why
 
 
@@ -137,6 +140,8 @@ def _follow(talk: Talk, at: int, signatures: tuple[str, ...]) -> Failure | None:
     if passed is None:
         return Failure(failed, signatures, line, None, (), (), told)
     files = tuple(dict.fromkeys(name for name in edited if _SETTINGS.search(name)))[-_MOST_FILES:]
+    if len(set(edited)) == 1 and not _TESTS.search(failed.command):
+        files = (edited[0],)
     by = _find_mending(failed, passed, ran, edited)
     return Failure(failed, signatures, line, passed, by, files, told) if by or files else None
 
