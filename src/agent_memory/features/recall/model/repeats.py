@@ -21,10 +21,12 @@ class RetiredText:
 def is_said(terms: frozenset[str], known: frozenset[str]) -> bool:
     """Return whether a sentence with these stems says nothing that another does not."""
     common = len(terms & known)
+    if common < SAME * min(len(terms), len(known)):
+        return False
     if common >= SAME * len(terms | known):
         return True
     shorter, longer = sorted((terms, known), key=len)
-    if len(shorter) < _TELLING or common < SAME * len(shorter):
+    if len(shorter) < _TELLING:
         return False
     if any(term.isdigit() for term in shorter - longer):  # another value
         return False
