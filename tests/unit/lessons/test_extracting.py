@@ -405,6 +405,40 @@ def test_a_chat_that_settles_a_rule_gives_its_whole_last_statement() -> None:
     assert decision.situation.startswith("round_price gives different totals")
 
 
+@pytest.mark.parametrize("said", ["exactly", "Yes, exactly.", "that's how it is"])
+def test_what_the_user_only_confirms_is_a_decision(said: str) -> None:
+    stated = "So a voucher always counts before the discount, and the rest never gets below zero."
+    [decision] = extract(
+        talk(
+            user("Look at the vouchers."),
+            ran("ls shop", "vouchers.py"),
+            agent(stated),
+            user(said),
+            wrote("vouchers.py"),
+            agent("Done."),
+        )
+    )
+    assert decision.kind is LessonKind.DECISION
+    assert decision.trust is Trust.USER
+    assert "before the discount" in decision.text
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (
+            "I'll always keep the vouchers first then, and add a test for a total of zero.",
+            "exactly",
+        ),
+        ("I renamed the module of the vouchers and moved its three tests to the shop.", "exactly"),
+        ("So a voucher always counts before the discount, and never below zero.", "not exactly"),
+    ],
+)
+def test_what_is_done_next_is_not_confirmed_for_good(stated: str, said: str) -> None:
+    work = user("Look at the vouchers."), ran("ls shop", "vouchers.py")
+    assert extract(talk(*work, agent(stated), user(said), wrote("vouchers.py"))) == []
+
+
 def test_the_same_events_give_the_same_lessons() -> None:
     events = talk(user("Never use tabs in this repo."), agent("Noted."))
     assert extract(events) == extract(events) != []

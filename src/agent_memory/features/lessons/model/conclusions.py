@@ -56,6 +56,12 @@ _PROPOSES = re.compile(
 _TODAY = re.compile(
     r"\b(?:today|for now|this time|tonight|later|tomorrow|next (?:week|month|sprint))\b"
 )
+_CONFIRMS = re.compile(
+    r"(?:(?:yes|yep|yeah|ok(?:ay)?|right|ah|good)[,.! ]+)*(?:exactly(?: (?:so|that|right))?"
+    r"|precisely|that'?s (?:it|right|the rule|the policy|how (?:it is|we do it)))[.! ]*"
+)
+_PROMISES = re.compile(r"\b(?:i'll|i will|let me|shall i|should i|do you want|i can)\b")
+_CONFIRMED = 3.2  # weight
 _OPTIONS = re.compile(
     r"\b(?:candidates?|options?|either|alternatives?|two (?:ways|choices)|three (?:ways"
     r"|choices))\b"
@@ -96,6 +102,11 @@ def find_conclusions(talk: Talk) -> list[Settlement]:
         each
         for each in _find_choices(talk)
         if not any(0 < other.turn.place - each.turn.place < _REACH for other in found)
+    ]
+    found += [
+        each
+        for each in _find_confirmed(talk)
+        if not any(each.also[0] in (other.turn, *other.also) for other in found)
     ]
     chat = _find_settled_talk(talk)
     if chat is not None:
@@ -257,6 +268,24 @@ def _find_choices(talk: Talk) -> list[Settlement]:
             done = closing
             best = proposals[weights.index(max(weights))]
             found.append(_settle(turns[closing], best, opening))
+    return found
+
+
+def _find_confirmed(talk: Talk) -> list[Settlement]:
+    """Return what the agent said of how it is to be, where the user said no more than "exactly"."""
+    found = []
+    for at, turn in enumerate(talk.turns):
+        if not turn.is_user or at < 2 or not _CONFIRMS.fullmatch(turn.view.strip()):
+            continue
+        said = talk.turns[at - 1]
+        opens = said.sentences[0]
+        if said.is_user or said.has_code or said.size < _TELLING or _WORK.match(opens.view):
+            continue
+        if len(_NORM.findall(said.view)) * _NORMATIVE < said.size or _PROMISES.search(said.view):
+            continue
+        opening = _find_opening(talk, turn) or turn
+        text = _state(said, 0)
+        found.append(Settlement(turn, 0, text, Trust.USER, opening, _CONFIRMED, (said,)))
     return found
 
 
