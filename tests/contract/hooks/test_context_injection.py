@@ -251,6 +251,7 @@ class TestStart:
         text = telling.start(plain=True)
         assert "black" not in text
         assert "41 tests pass" in text
+        assert "black" not in telling.start()
 
 
 class TestRelated:

@@ -99,7 +99,13 @@ class ContextInjection:
     ) -> Injection:
         """Build the project's context for a session that starts or has lost its context."""
         self.history.forget(session)
-        request = replace(request, project=place.name, branch=place.branch, zone=self.moments.zone)
+        request = replace(
+            request,
+            project=place.name,
+            branch=place.branch,
+            zone=self.moments.zone,
+            without=self.moments.list_retired(place.name),
+        )
         lessons = Injection()
         if request.plain:
             lessons = self.moments.build_for_start(
@@ -109,7 +115,6 @@ class ContextInjection:
                 request,
                 lead=tuple(lessons.text.splitlines()),
                 rules_to_review=self.moments.count_to_review(place.name),
-                without=self.moments.list_retired(place.name),
             )
         context = self.context.build(request, SearchMode.BM25, counted=False)
         memories = [hit for hit in context.hits if hit.document.kind is DocumentKind.MEMORY]
