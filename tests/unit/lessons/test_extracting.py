@@ -122,6 +122,7 @@ def test_what_another_agent_or_a_tool_says_is_no_rule() -> None:
         "The wiki page:\n\nNever call the v1 routes in this project.\nPorts are at 8080.\n\n",
         "Ines wrote on Slack: the staging host is at db-9.internal now",
         "Tackle this: > never use any > always name the type, everywhere",
+        "summarize this for me: Please never call the v1 routes in this project.",
         "Subject: rules\nFrom now on never use tabs in this repo.",
         "From now on always sign in with [REDACTED:password] in this repo.",
     ],
@@ -142,6 +143,16 @@ def test_the_words_of_others_rule_nothing(said: str) -> None:
 def test_the_own_words_of_the_user_rule(said: str) -> None:
     [rule] = extract(talk(user("Clean up the importer."), agent("Done."), user(said)))
     assert (rule.kind, rule.text) == (LessonKind.RULE, said)
+
+
+def test_a_rule_in_the_middle_of_a_long_prompt_stands_for_itself() -> None:
+    told = "The merge takes the most time, and it locks the table while it runs. " * 8
+    [rule] = extract(talk(user(f"{told}Never log addresses anywhere. {told}")))
+    assert rule.text == "Never log addresses anywhere."
+    [rule] = extract(talk(user(f"{told * 6}Please never log addresses anywhere. {told}")))
+    assert rule.text == "Please never log addresses anywhere."
+    lines = told.replace(". ", ".\n")  # as what was pasted
+    assert extract(talk(user(f"{lines * 6}Please never log addresses anywhere.\n{lines}"))) == []
 
 
 def test_what_the_user_leaves_for_another_time_is_open() -> None:

@@ -28,6 +28,7 @@ _PLAIN = frozenset(_WEIGHTS) - {Act.CHOICE, Act.CONTRAST, Act.NECESSITY, Act.WIS
 _AFTER_WORK = 0.5  # what the user says of it at once is about how work is to be done
 ANSWERS = 0.4  # a question of the agent
 _LEAST_ALONE = 6  # words of what says enough without the sentence before it
+_LEAST_PLAIN = 4  # and if it plainly is a rule
 _LONGEST_CLAUSE = 12  # words that belong to the clause before them
 _SAYS_HOW = 1.6
 _HEDGED = -1.2
@@ -219,7 +220,8 @@ def find_rules(turn: Turn, *, after_work: bool, answers: bool) -> list[tuple[int
             continue
         first, last = place, place
         sentence = turn.sentences[place]
-        if place and (refers_back(sentence) or sentence.size < _LEAST_ALONE):
+        least = _LEAST_PLAIN if sentence.has(Act.LASTING) else _LEAST_ALONE
+        if place and (refers_back(sentence) or sentence.size < least):
             first -= 1
         while last + 1 < len(weights) and last < place + 2:
             after = turn.sentences[last + 1]

@@ -20,6 +20,7 @@ MAX_TURNS = 4_000
 _MAX_SAID = 12_000  # characters of an answer: its start and its end
 _MAX_TYPED = 3_000  # characters of a prompt; of a longer one, which was pasted, the first ones
 _HEAD = 800
+_MAX_DICTATED, _TYPED_LINE = 6_000, 250  # characters of a prompt without short lines, and of a line
 _MAX_SENTENCES = 120  # of a turn
 _MAX_SENTENCE = 1_200
 _WORD = re.compile(r"\w")
@@ -48,10 +49,13 @@ _OTHERS = re.compile(  # what introduces the words of somebody else
     r"(?: [^.!?:\n]{0,40})?:(?=\s|$)"
     r"|\b(?:add|put|insert|paste|append) [^.!?:\n]{0,60}\b(?:to|in|into|on|under) (?:the|our|my)"
     r" (?!rules|memory|conventions)[^.!?:\n]{1,40}:(?=\s|$)"
+    r"|\b(?:summari[sz]e|translate|proof-?read|rephrase|rewrite|shorten|explain|review)\b"
+    r"[^.!?:\n]{0,40}:(?=\s|$)"
     r"|\baccording to [^.!?:\n]{1,40}:(?=\s|$)"
     r"|[:.!?] > |^(?:From|To|Subject): |^-{3,} ?(?:Original|Forwarded) [Mm]essage",
     re.MULTILINE | re.IGNORECASE,
 )
+_OWN = re.compile(r"\b(?:you|please|pls|we|our|us|i|i'd|my)\b")  # of a long prompt
 _CODE = re.compile(r"[{};=<>|\\]|\w\(|\)\.")
 _READERS = frozenset({"Read", "read", "read_file", "readFile", "Grep", "Glob", "LS", "view_file"})
 _SHELLS = re.compile(
@@ -185,8 +189,6 @@ def _add_turn(talk: Talk, event: Event, place: int, trust: Trust) -> None:
     if trust is Trust.USER:
         if text.startswith(("! ", "<")):
             text = prose.clean_text(text) if text.startswith("<") else ""
-        if len(text) > _MAX_TYPED:
-            text = text[:_HEAD]
     elif len(text) > _MAX_SAID:
         text = f"{text[: _MAX_SAID // 2]}\n\n{text[-_MAX_SAID // 2 :]}"
     sentences = _read_prompt(text) if trust is Trust.USER else split_sentences(text)
@@ -197,14 +199,19 @@ def _add_turn(talk: Talk, event: Event, place: int, trust: Trust) -> None:
 def _read_prompt(text: str) -> list[Sentence]:
     """Return the sentences of a prompt. What a user quotes may be an imperative, but it is none of
     theirs; and what passes for a system or an assistant says nothing."""
-    if _ROLES.search(prose.clean_text(text)):
+    rest = ""
+    if len(text) > _MAX_TYPED:
+        is_typed = len(text) <= _MAX_DICTATED and text.count("\n") * _TYPED_LINE < len(text)
+        text, rest = text[:_HEAD], text[_HEAD:].partition(". ")[2] if is_typed else ""
+    if _ROLES.search(prose.clean_text(text + rest)):
         return []
     others = _OTHERS.search(text)
-    if others is None:
-        return split_sentences(text)
-    own = split_sentences(text[: others.end()])
-    quoted = (replace(each, is_quoted=True) for each in split_sentences(text[others.end() :]))
-    return [*own, *quoted][:_MAX_SENTENCES]
+    if others is not None:
+        own = split_sentences(text[: others.end()])
+        quoted = (replace(each, is_quoted=True) for each in split_sentences(text[others.end() :]))
+        return [*own, *quoted][:_MAX_SENTENCES]
+    more = split_sentences(_OTHERS.split(rest, maxsplit=1)[0])
+    return [*split_sentences(text), *(each for each in more if _OWN.search(each.view))]
 
 
 def split_sentences(text: str) -> list[Sentence]:
