@@ -60,7 +60,7 @@ _RUNS = re.compile(
     rf"(?:[A-Z_]+=\S+ )*(?:(?:{_PROGRAMS})(?![\w-])|(?:\./|[\w-]+/)[\w./-]+\.(?:sh|py|js|mjs)\b)"
 )
 _GIT_VERBS = re.compile(
-    r"(?<!git )\b(push|commit|rebase|merge|cherry-pick|stash|amend|checkout|tag|force-push"
+    r"(?<!git )(?<![\w-])(push|commit|rebase|merge|cherry-pick|stash|amend|checkout|tag|force-push"
     r"|squash)(?:t?ed|es|t?ing|s)?"
     r"\b"
 )

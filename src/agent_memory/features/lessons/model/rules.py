@@ -47,8 +47,10 @@ _NOW = re.compile(
 )
 _ONLY_NOW = re.compile(  # not for longer, however strongly it is said
     r"\b(?:(?:today|tonight)(?=[.,;:!]|$)|this (?:one )?time|for now|right now"
-    r"|this (?:week|month|sprint|session)\b|(?:this|your|the) (?:next |last )?(?:answer|reply"
-    r"|response)\b|for (?:this|the) (?:demo|time being|rest of the (?:day|session))"
+    r"|this (?:week|month|sprint|session)\b|(?:this|your|the next|your next) (?:answer|reply)"
+    r"|your (?:next )?response|for (?:this|the) (?:demo|time being|rest of the (?:day|session))"
+    r"|(?:for|in) (?:just )?this (?:one|question|task|pr|mr|pull request|commit|change|branch"
+    r"|patch|case)"
     r"|(?:for|until|till) (?:the )?(?:next time|another (?:day|time)|later|tomorrow|monday)"
     r"|still (?:has|have|needs?) to)\b"
     r"|\b(?:you|u|we|i|it|they) (?:should|could)(?: never| not|n't) have \w+"
@@ -62,6 +64,8 @@ _GIVES_BACK = re.compile(  # what was forbidden before
     r"|\b(?:use|using) [^.?!,]{1,40} is (?:fine|ok(?:ay)?|allowed) (?:again|now)\b"
     r"|\b\w+ing [^.?!,]{1,40} is (?:fine|ok(?:ay)?|allowed) again\b"
     r"|\b(?:is|are) (?:allowed|permitted|welcome) again\b"
+    r"|\b(?:it's|it is) (?:fine|ok(?:ay)?|allowed) to (?:use|import|touch|edit|call)"
+    r" [^.?!]{1,40}\bagain\b"
     r"|\b(?:is|are) (?:no longer|not) (?:forbidden|banned|frozen|off[- ]limits)(?: any ?more)?\b"
     r"|^(?:(?:ok(?:ay)?|no|well|sorry|wait|and|but)[,.! ]+)*(?:actually|on second thoughts?"
     r"|correction|after all)[,:.! ]+(?:please )?do (?:use|keep|write|put|commit|import|prefer) \w"
