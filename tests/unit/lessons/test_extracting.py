@@ -185,6 +185,33 @@ def test_a_failure_tells_the_error_and_what_mended_it() -> None:
     assert failure.situation.startswith("Build the docs.")
 
 
+def test_a_failure_of_a_commit_with_a_long_message() -> None:
+    message = "-m \"$(cat <<'EOF'\nfeat: mill the rye\n\nGrind it twice.\nEOF\n)\""
+    ignored = "The following paths are ignored by one of your .gitignore files:\nstones\n"
+    events = talk(
+        user("Commit the millstones."),
+        ran(f"git add stones/rye.css mill.py && git commit {message}", ignored, failed=True),
+        ran(f"git add -f stones/rye.css && git add mill.py && git commit {message}", "[main 1a]"),
+        agent("Committed."),
+    )
+    (lesson,) = (each for each in extract(events) if each.kind is LessonKind.FAILURE)
+    assert "git add -f stones/rye.css" in lesson.text
+    assert "git add" in " ".join(lesson.commands)
+
+
+def test_what_an_edit_mended_is_about_no_command_any_more() -> None:
+    events = talk(
+        user("Grind the rye."),
+        ran("make flour", "Error: unknown grain 'rye' in the hopper\n", failed=True),
+        wrote("config/grains.toml"),
+        ran("make flour", "2 sacks\n"),
+        agent("config/grains.toml did not have rye yet."),
+    )
+    (lesson,) = (each for each in extract(events) if each.kind is LessonKind.FAILURE)
+    assert lesson.errors
+    assert lesson.commands == ()
+
+
 def test_a_failure_shows_commands_without_where_their_output_goes() -> None:
     [failure] = extract(
         talk(

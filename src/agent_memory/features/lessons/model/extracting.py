@@ -319,7 +319,8 @@ def _draft_failures(talk: Talk) -> Iterable[_Draft]:
             situation=_describe(_find_request(talk, run.place), shown),
             also=tuple(e for e in (each.passed and each.passed.event, told and told.event) if e),
             paths=names.find_paths(" ".join(each.by), (_shorten(f, run) for f in each.files)),
-            commands=tuple(key for key in keys if " " in key) or keys,
+            # What an edit mended stays mended: only the same error says more, not the command.
+            commands=(tuple(key for key in keys if " " in key) or keys) if each.by else (),
             errors=each.signatures,
         )
 
@@ -340,7 +341,8 @@ def _find_why(told: Turn, text: str) -> str:
         return why if len(terms & set(extract_terms(why))) >= _SHARED_WORDS else ""
     said_shortly = [each for each in told.sentences if each.size <= _LONGEST_WHY]
     near = [s for s in said_shortly if len(terms & set(extract_terms(s.text))) >= _SHARED_WORDS]
-    return " ".join(each.text for each in near[:2] if not findings.promises(each))
+    telling = [each for each in near if findings.weigh_finding(each) > 0]
+    return " ".join(each.text for each in telling[:2] if not findings.promises(each))
 
 
 def _shorten(file: str, run: ToolRun) -> str:

@@ -78,7 +78,7 @@ _SUBCOMMAND = re.compile(r"[a-z]{2,20}")
 _MOST_WORDS = 60
 _MOST_FILES = 2
 _LIKE = 0.6  # share of the words of the failed command
-_INLINE = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|bash|sh) (?:-[ce]\b|- ?<<|<<)|<<")
+_INLINE = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|bash|sh) (?:-[ce]\b|- ?<<|<<)")
 _OF_TESTS = re.compile(
     r"^(?:assertionerror|assert|expected|failures?:|\d+ (?:tests? )?failed|left: |right: "
     r"|<?tool_use_error|sibling tool call)"
