@@ -98,6 +98,14 @@ def test_rules_alike_but_of_different_things_are_all_kept() -> None:
     assert len(extract(talk(*folders))) == 2
 
 
+def test_open_ends_alike_but_of_different_things_are_all_kept() -> None:
+    work = user("Port the importer."), wrote("port.py")
+    mac = agent("Done. The tests of the macOS port are not written yet.")
+    arm = agent("Done. The tests of the ARM port are not written yet.")
+    lessons = extract(talk(*work, mac, user("ok"), wrote("arm.py"), arm, user("ok")))
+    assert [each.kind for each in lessons] == [LessonKind.OPEN, LessonKind.OPEN]
+
+
 def test_what_is_not_to_be_used_is_forbidden_though_it_is_a_common_word() -> None:
     [rule] = extract(talk(user("never use moment here, the bundle gets too large")))
     assert rule.avoids == ("moment",)

@@ -54,6 +54,7 @@ _DIAGNOSIS, _LEAST_DIAGNOSIS, _FIX_REACH = 1.6, 20, 3  # weight, words, places
 _LEAST_REQUEST = 8  # words of a question that asks for something new
 _SHOWN_PARTS = 2  # of a path
 _LONGEST_WHY = 40  # words of a sentence
+_SHORT = 14  # terms
 _ALIKE = 0.7  # share of terms from which one lesson says what another one says
 _CLAUSES = (". ", "; ", " \u2014 ", ": ", ", ", " ")
 _DOUBTS = re.compile(r"\b(?:are you sure|don't think so|that's wrong|not (?:right|true)|really\?)")
@@ -119,7 +120,9 @@ def _choose(drafts: Sequence[_Draft], limit: int) -> list[_Draft]:
 
 
 def _says_same(draft: _Draft, other: _Draft) -> bool:
-    if draft.kind is other.kind is LessonKind.RULE:  # of another object it is another rule
+    size = max(len(draft.terms), len(other.terms))
+    if draft.kind is other.kind and (draft.kind is LessonKind.RULE or size <= _SHORT):
+        # of another object it is another lesson
         if rules.gives_back(draft.text) is not rules.gives_back(other.text):
             return False
         one, two = names.find_terms(draft.text), names.find_terms(other.text)

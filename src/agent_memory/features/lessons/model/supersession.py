@@ -20,6 +20,8 @@ _RARE = 24  # lessons that have a term
 _LOOKED_UP = 8  # rare terms of a lesson
 _SAME = 0.85  # share of terms of a repetition
 _RESTATED = 0.3  # of what is concluded again of the same function
+_DIGIT = re.compile(r"\d")
+_NAMED = 2  # terms that say what a value is of
 _SAID_BESIDE = 3  # terms of what allows again: "allow", "fine"
 _HEAD = 60  # characters
 _FUNCTION = re.compile(r"\b(?:[a-z]\w*_\w+|\w+(?=\(\)))")
@@ -165,7 +167,7 @@ def _replaces(new: _Read, old: _Read) -> bool:
         return False
     if _restates(new, old) and len(shared) >= _RESTATED * least:
         return True
-    if _contradicts(new, old) or _takes_another(new, old):
+    if _contradicts(new, old) or _takes_another(new, old) or _tells_another_value(new, old):
         return True
     return new.changes and _says_otherwise(new, old, len(shared), least)
 
@@ -178,6 +180,14 @@ def _contradicts(new: _Read, old: _Read) -> bool:
         return len(new.terms & old.terms) >= 2 and len(new.terms - old.terms) <= _SAID_BESIDE
     meant = new.forbidden & old.terms - old.forbidden or old.forbidden & new.terms - new.forbidden
     return bool(meant) and (new.terms <= old.terms or old.terms <= new.terms)
+
+
+def _tells_another_value(new: _Read, old: _Read) -> bool:
+    """Return whether two lessons say the same but for a value: "staging is on port 5433"."""
+    if new.lesson.kind is not old.lesson.kind or _FORBIDS.search(new.lesson.text):
+        return False
+    one, other = ({term for term in each.terms if not _DIGIT.search(term)} for each in (new, old))
+    return len(one) >= _NAMED and one == other and new.terms != old.terms
 
 
 def _takes_another(new: _Read, old: _Read) -> bool:
