@@ -122,10 +122,11 @@ def build(wanted: ContextRequest, items: Iterable[ContextItem], to_review: int =
     body: list[str] = []
     shown_terms = [stems(repeats.get_said(line)) for line in wanted.lead]
     for item in items:
-        terms = stems(_summary(item.hit))
+        said = _summary(item.hit)
+        terms = stems(said)
         if any(repeats.is_said(terms, known) for known in shown_terms):
             continue
-        if not _is_in_force(item.hit) and repeats.is_retired(terms, wanted.without):
+        if not _is_in_force(item.hit) and repeats.is_retired(said, wanted.without):
             continue
         more = render([*chosen, item], wanted.zone)
         if _fits((*head, *more, *guidance, *foot), wanted):
