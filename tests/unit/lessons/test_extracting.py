@@ -260,6 +260,8 @@ def test_to_end_a_process_mends_nothing() -> None:
     failed = ran("make serve", "Error: the address is already in use: 8080", failed=True)
     ended = ran("lsof -i :8080", "node 811"), ran("kill 811"), ran("make serve", "listening")
     assert extract(talk(user("Start the server."), failed, *ended)) == []
+    again = ran("pkill -f serve; sleep 1; make serve", "listening")
+    assert extract(talk(user("Start the server."), failed, again)) == []
     [failure] = extract(talk(user("Start it."), failed, ran("make clean && kill 811"), ended[-1]))
     assert failure.text.endswith("mended by `make clean`.")
 

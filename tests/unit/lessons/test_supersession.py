@@ -29,6 +29,7 @@ def said(text: str, session: str) -> Lesson:
         ("Never touch the ledger module in this repo.", "touching the ledger module is fine again"),
         ("Don't use emojis in commit messages.", "Actually, do use emojis in commit messages."),
         ("Always keep the dumps for 30 days.", "Always keep the dumps for 90 days."),
+        ("Always use mocha here.", "Stop using mocha here, go back to ava."),
         ("Always use trailing commas.", "don't use trailing commas"),
         ("We always deploy with fabric, everywhere.", "we switch from fabric to ansible for good"),
     ],

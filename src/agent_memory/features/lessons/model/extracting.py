@@ -360,9 +360,6 @@ def _show_change(failed: str, command: str) -> str:
     """Return what of a command was not in the one that failed: its other parts, or words."""
     failed, command = _PLUMBING.sub("", failed), _PLUMBING.sub("", command)
     parts = [part.strip() for part in _PARTS_OF.split(command)]
-    kept = [part for part in parts if not failures.ENDS.match(part)]
-    if len(kept) < len(parts) and kept:
-        parts, command = kept, " && ".join(kept)
     new = [part for part in parts if part not in failed and not part.startswith("cd ")]
     if len(parts) > 1 and new:
         return _show(" && ".join(new))

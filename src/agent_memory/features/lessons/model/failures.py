@@ -66,9 +66,11 @@ _SETS_UP = re.compile(
     r"|create|init|format|fmt|fetch|pull|clean|download|enable|setup|bootstrap|upgrade|update"
     r"|unset|compile|link|seed|reset|prune|cp|ln|mkdir|touch|rm|mv|kill|source)"
 )
-ENDS = re.compile(
+_ENDS = re.compile(
     r"\s*(?:sudo )?(?:kill|pkill|killall|fuser -k)\b"
-)  # only a process: it comes again
+)  # a process, which comes again
+_ENDS_OR_WAITS = re.compile(rf"{_ENDS.pattern}|\s*sleep\b")
+_JOINED = re.compile(r"[ \t]*(?:&&|\|\||;|\n)[ \t]*")
 _INSTALLS = re.compile(r"(?:install|add|deps|sync|migrate|login|up|pull|fetch|setup)")
 _TESTS = re.compile(
     r"\b(?:tests?|pytest|jest|vitest|mocha|rspec|phpunit|unittest|tox|nox|specs?|fuzz|bench)\b"
@@ -151,10 +153,11 @@ def _find_mending(
 ) -> tuple[str, ...]:
     """Return the commands that mended a failure. Source that was changed in between says nothing:
     that is how programs are written."""
-    changed = _list_words(passed.command, options=True) != _list_words(failed.command, options=True)
+    again = _list_words(_drop_endings(passed.command), options=True)
+    changed = again != _list_words(failed.command, options=True)
     if all(_SETTINGS.search(name) for name in edited):
         by = [each for each in ran if _sets_up(each)][-2:]
-        if changed:
+        if changed and again:
             by.append(passed.command)
         if not by and not edited:
             by = [each for each in ran if _acts(each)][-1:]
@@ -162,13 +165,21 @@ def _find_mending(
         by = [each for each in ran if _sets_up(each, _INSTALLS)][-2:]
         if changed and _adds_option(failed.command, passed.command):
             by.append(passed.command)
-    return tuple(dict.fromkeys(by))
+    return tuple(dict.fromkeys(each for each in map(_drop_endings, by) if each))
+
+
+def _drop_endings(command: str) -> str:
+    """Return a command without those parts that only end a process, and wait until it ended."""
+    parts = _JOINED.split(command)
+    if not any(_ENDS.match(part) for part in parts):
+        return command
+    return " && ".join(part for part in parts if not _ENDS_OR_WAITS.match(part))
 
 
 def _only_ends(command: str) -> bool:
     """Return whether a command does nothing but end a process."""
     parts = commands.list_parts(command)
-    return bool(parts) and all(ENDS.match(part[0]) or part[0] in _LOOKS for part in parts)
+    return bool(parts) and all(_ENDS.match(part[0]) or part[0] in _LOOKS for part in parts)
 
 
 def _sets_up(command: str, cue: re.Pattern[str] = _SETS_UP) -> bool:

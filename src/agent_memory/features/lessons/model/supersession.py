@@ -34,6 +34,7 @@ change changed replace replaces replaced replacing instead new drop drops droppe
 switched switching revert reverted moved moving old actually correction kick throw rid breaks wrong
 """
 _CHANGES = frozenset(map(stem, _CHANGE_WORDS.split()))
+_USES = frozenset(map(stem, ("use", "using", "used")))
 _CHANGE_PHRASES = ("from now on", "no longer", "any more", "as of ", "we go to ", "used to ")
 _THROWS_OUT = re.compile(
     r"\b(?:drop|throw|kick|get rid of|replace|forget) (?:\w+ ){0,2}(?:the )?(?:old|other"
@@ -179,7 +180,7 @@ def _contradicts(new: _Read, old: _Read) -> bool:
     if new.gives_back and _FORBIDS.search(old.lesson.text):
         return len(new.terms & old.terms) >= 2 and len(new.terms - old.terms) <= _SAID_BESIDE
     meant = new.forbidden & old.terms - old.forbidden or old.forbidden & new.terms - new.forbidden
-    return bool(meant) and (new.terms <= old.terms or old.terms <= new.terms)
+    return bool(meant) and (new.terms <= old.terms or old.terms - _USES <= new.terms)
 
 
 def _tells_another_value(new: _Read, old: _Read) -> bool:
