@@ -51,7 +51,7 @@ class PromptEvidence(NamedTuple):
     situation_lead: float = 0.0
     shared: float = 0.0  # how rare are the prompt's telling words which the lesson has
     about: float = 0.0  # or its situation
-    covered: float = 0.0  # the share of them which it or its situation has, as rare as they are
+    unknown: float = 0.0  # the share of them which no lesson of the project has
 
 
 class Cosines(NamedTuple):
@@ -71,17 +71,17 @@ class _GateCurve(NamedTuple):
 _UNMEASURED = Cosines(0.0, 0.0, 0.0, 0.0)
 _BY_MEANING = _GateCurve(
     PromptEvidence(
-        text=3.92,
-        situation=3.12,
-        text_lead=10.92,
-        situation_lead=4.39,
-        shared=0.05,
-        about=1.3,
-        covered=-1.62,
+        text=3.94,
+        situation=2.83,
+        text_lead=11.57,
+        situation_lead=6.52,
+        shared=-0.1,
+        about=1.21,
+        unknown=-1.3,
     ),
-    -8.8,
+    -8.29,
 )
-_BY_WORDS = _GateCurve(PromptEvidence(shared=0.48, about=2.2, covered=-1.87), -7.1)
+_BY_WORDS = _GateCurve(PromptEvidence(shared=0.36, about=2.17, unknown=-0.63), -7.57)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,17 @@ class PromptGate:
         if not seen:
             return []  # such as "go on": nothing is known of what it asks for
         near = {} if vector is None or self.nearness is None else self.nearness.measure(vector)
-        rarest = _rate_rarity(0, len(self.lessons))
-        total = sum(self.rarity.get(word, rarest) for word in words)
         rated = []
         for place, known in enumerate(self.lessons):
             nearness = near.get(place, _UNMEASURED)
-            about = self._weigh(seen, self.about[place])
             evidence = PromptEvidence(
                 text=nearness.text,
                 situation=nearness.situation,
                 text_lead=nearness.text_lead,
                 situation_lead=nearness.situation_lead,
                 shared=math.log1p(self._weigh(seen, self.texts[place])),
-                about=math.log1p(about),
-                covered=about / total,
+                about=math.log1p(self._weigh(seen, self.about[place])),
+                unknown=1 - len(seen) / len(words),
             )
             score = _score(_BY_WORDS if nearness is _UNMEASURED else _BY_MEANING, evidence)
             if score >= THRESHOLD:
