@@ -244,6 +244,12 @@ def test_the_one_file_that_was_edited_mended_a_build() -> None:
     assert extract(talk(user("Build it."), failed, *several, built)) == []
 
 
+def test_a_failure_that_nobody_mended_is_about_its_command() -> None:
+    failed = ran("make site", "Error: Cannot find the tiles of zone 4", failed=True)
+    [failure] = extract(talk(user("Build the site."), failed, agent("It fails on the tiles.")))
+    assert failure.commands == ("make site",)
+
+
 def test_what_a_linter_finds_is_mended_by_its_option() -> None:
     found = "lib/a.py:1:8: F401 [*] `os` imported but unused\nFound 1 error."
     [failure] = extract(

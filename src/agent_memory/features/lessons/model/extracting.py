@@ -323,7 +323,9 @@ def _draft_failures(talk: Talk) -> Iterable[_Draft]:
             also=tuple(e for e in (each.passed and each.passed.event, told and told.event) if e),
             paths=names.find_paths(" ".join(each.by), (_shorten(f, run) for f in each.files)),
             # What an edit mended stays mended: only the same error says more, not the command.
-            commands=(tuple(key for key in keys if " " in key) or keys) if each.by else (),
+            commands=(tuple(key for key in keys if " " in key) or keys)
+            if each.by or not each.files
+            else (),
             errors=each.signatures,
         )
 
