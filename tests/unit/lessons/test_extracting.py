@@ -66,6 +66,7 @@ def test_what_the_user_rules_is_a_rule(said: str, words: str) -> None:
         "Never write more than two paragraphs in this reply, please.",
         "You should never have dropped that index.",
         "never run the slow suite today",
+        "Always deploy today from my branch.",
         "Always keep it short for now.",
         "Don't merge anything until the demo is through.",
         "use version 12 instead of 11",

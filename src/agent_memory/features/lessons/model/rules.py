@@ -46,7 +46,7 @@ _NOW = re.compile(
     r"|in this one|first of all|until i|while i|(?:in )?this session)\b|\bnow[,.]|\bnow$"
 )
 _ONLY_NOW = re.compile(  # not for longer, however strongly it is said
-    r"\b(?:(?:today|tonight)(?=[.,;:!]|$)|this (?:one )?time|for now|right now"
+    r"\b(?:(?:today|tonight)\b(?! but\b| and always\b)|this (?:one )?time|for now|right now"
     r"|this (?:week|month|sprint|session)\b|(?:this|your|the next|your next) (?:answer|reply)"
     r"|your (?:next )?response|for (?:this|the) (?:demo|time being|rest of the (?:day|session))"
     r"|(?:for|in) (?:just )?this (?:one|question|task|pr|mr|pull request|commit|change|branch"
