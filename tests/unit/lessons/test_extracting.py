@@ -417,6 +417,13 @@ def test_an_answer_is_no_choice(asked: str, answered: str, said: str) -> None:
     assert extract(talk(user(asked), agent(answered), user(said), wrote("a.py"))) == []
 
 
+def test_what_somebody_else_chose_is_no_decision_of_the_user() -> None:
+    asked = user("Which store should we take for the sessions? redis or postgres?")
+    proposed = agent("Redis is faster, Postgres needs no new service and keeps one backup.")
+    lessons = extract(talk(asked, proposed, user("Ines wrote: postgres"), wrote("a.py")))
+    assert lessons == []
+
+
 def test_what_a_user_gives_up_is_a_dead_end() -> None:
     lessons = extract(
         talk(

@@ -339,6 +339,8 @@ def _closes(turn: Turn, opening: Turn, between: Sequence[Turn], *, works: bool) 
         options += [n for t in between if not t.is_user for n in _NAMES.findall(t.text)]
         offered = set(extract_terms(" ".join(options))) - _STOPPED
         for each in turn.sentences:
+            if each.is_quoted:
+                return False
             if each.size <= _NAMING and offered & set(extract_terms(each.view)):
                 return not any(rules.reports(other) for other in turn.sentences)
     return works and turn.size <= _SHORT and turn.sentences[0].has(Act.CONSENT) and not turn.asks

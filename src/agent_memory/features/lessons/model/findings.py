@@ -171,7 +171,8 @@ def find_dead_end(turn: Turn) -> tuple[int, int] | None:
 def is_verdict(turn: Turn, before: Sequence[Turn]) -> bool:
     """Return whether the user gives up what was tried `before`."""
     if turn.size > _LONGEST_VERDICT or not any(
-        _VERDICT.search(each.view) and not each.asks for each in turn.sentences
+        _VERDICT.search(each.view) and not each.asks and not each.is_quoted
+        for each in turn.sentences
     ):
         return False
     return any(
