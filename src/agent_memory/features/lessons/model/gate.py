@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     np = LatePackage("numpy")
 
-THRESHOLD = 0.06  # of the likeliest: 19 of 20 prompts that need nothing get nothing
+THRESHOLD = 0.05  # of the likeliest: 19 of 20 prompts that need nothing get nothing
 MORE_THRESHOLD = 0.15  # of those beside it
 TELLING = 0.8  # least weight of a word that says what a text is about
 _MOST_WORDS = 300  # of a prompt are read
