@@ -205,6 +205,7 @@ def test_a_failure_of_a_commit_with_a_long_message() -> None:
     )
     (lesson,) = (each for each in extract(events) if each.kind is LessonKind.FAILURE)
     assert "git add -f stones/rye.css" in lesson.text
+    assert "ignored by one of your .gitignore files: stones" in lesson.text
     assert "git add" in " ".join(lesson.commands)
 
 

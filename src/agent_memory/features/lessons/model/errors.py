@@ -84,14 +84,20 @@ def find_signatures(output: str) -> tuple[str, ...]:
 def find_error_line(output: str) -> str:
     """Return the most telling line of an output as it stands there; nothing if none tells."""
     text = cut_output(output)
-    lines = [text[at : _end(text, at)] for at in _find_starts(text.lower(), text)]
     best, most = "", -1
-    for line in lines:
-        shown = _CONTROL.sub(" ", _ESCAPE.sub("", line[:_MAX_LINE])).strip()
+    for at in _find_starts(text.lower(), text):
+        end = _end(text, at)
+        shown = _clean_line(text[at:end])
         rank, signature = _read_line(shown.lower())
         if signature and rank > most:
             best, most = shown, rank
+            if shown.endswith(":"):  # what it is about is in the next line
+                best = f"{shown} {_clean_line(text[end + 1 : _end(text, end + 1)])}".strip()
     return best
+
+
+def _clean_line(line: str) -> str:
+    return _CONTROL.sub(" ", _ESCAPE.sub("", line[:_MAX_LINE])).strip()
 
 
 def cut_output(output: str) -> str:

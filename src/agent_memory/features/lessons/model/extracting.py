@@ -373,7 +373,9 @@ def _show_change(failed: str, command: str) -> str:
 
 
 def _show(command: str) -> str:
-    return cut(_clean(_PLUMBING.sub("", command)), _SHOWN_COMMAND)
+    whole = _clean(_PLUMBING.sub("", command))
+    shown = cut(whole, _SHOWN_COMMAND)
+    return shown if shown == whole else f"{shown} ..."
 
 
 def _draft_dead_ends(talk: Talk) -> Iterable[_Draft]:

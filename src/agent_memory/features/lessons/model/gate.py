@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_memory.features.lessons.model.lessons import KnownLesson
+from agent_memory.features.lessons.model.lessons import KnownLesson, LessonKind
 from agent_memory.kernel.late_package import LatePackage
 from agent_memory.kernel.text import terms
 
@@ -148,7 +148,7 @@ def build_gate(lessons: Sequence[KnownLesson]) -> PromptGate:
     active = [known for known in lessons if known.is_active]
     texts = [find_telling_words(known.text) for known in active]
     about = [
-        words | find_telling_words(f"{known.lesson.situation} {' '.join(known.lesson.paths)}")
+        words | find_telling_words(f"{_get_situation(known)} {' '.join(known.lesson.paths)}")
         for known, words in zip(active, texts, strict=True)
     ]
     counts = Counter(word for words in about for word in words)
@@ -159,6 +159,17 @@ def build_gate(lessons: Sequence[KnownLesson]) -> PromptGate:
         rarity={word: _rate_rarity(count, len(active)) for word, count in counts.items()},
         nearness=_build_nearness(active),
     )
+
+
+def _get_situation(known: KnownLesson) -> str:
+    """Return the request that a lesson is about. A failure is about its command alone: the same
+    request opens a whole day of work."""
+    return "" if known.lesson.kind is LessonKind.FAILURE else known.lesson.situation
+
+
+def _get_vectors(known: KnownLesson) -> tuple[bytes, bytes]:
+    text, situation = known.vectors
+    return text, situation if _get_situation(known) else text
 
 
 def _rate_rarity(count: int, lessons: int) -> float:
@@ -186,8 +197,8 @@ def _build_nearness(active: Sequence[KnownLesson]) -> _Nearness | None:
     if not active:
         return None
     texts, situations = (
-        np.stack([np.frombuffer(known.vectors[place], dtype="<f4") for known in active])
-        for place in (0, 1)
+        np.stack([np.frombuffer(vector, dtype="<f4") for vector in vectors])
+        for vectors in zip(*map(_get_vectors, active), strict=True)
     )
     step = -(-len(active) // _SAMPLED)
     sessions = np.array([hash(known.lesson.session_id) for known in active])
