@@ -73,6 +73,8 @@ class ContextBuilder:
         self, wanted: ContextRequest, mode: SearchMode, counted: bool, pending: Sequence[Hit]
     ) -> Iterator[ContextItem]:
         work = self.work.read(wanted.project, wanted.session)
+        if wanted.plain:
+            work = work.shorten()
         domains = _list_domains(wanted)
         yield from work.left_off
         for namespace, limit, more in (

@@ -36,6 +36,11 @@ _ORDER = (
     HighlightKind.NOTE,
 )
 _UNSOLVED = frozenset({HighlightKind.OPEN, HighlightKind.BROKEN})
+_ENDS = frozenset(
+    each.word for each in (HighlightKind.FINISHED, HighlightKind.BROKEN, HighlightKind.STATE)
+)
+_BRIEF = frozenset({HighlightKind.OPEN.word, HighlightKind.NOTE.word})  # left out, briefly
+LEFT_OFF_BRIEFLY, DECIDED_BRIEFLY, EARLIER_BRIEFLY = 3, 2, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,18 @@ class ProjectWork:
     unsolved: list[ContextItem] = field(default_factory=list)
     decided: list[ContextItem] = field(default_factory=list)
     earlier: list[ContextItem] = field(default_factory=list)
+
+    def shorten(self) -> "ProjectWork":
+        """Return what is worth an agent's tokens beside the lessons, which have what is open: the
+        work that was finished rather than its parts, and little of what came before."""
+        ends = [item for item in self.left_off if item.label in _ENDS]
+        finished = any(item.label == HighlightKind.FINISHED.word for item in ends)
+        parts = [] if finished else [item for item in self.left_off if item.label not in _BRIEF]
+        return ProjectWork(
+            left_off=[*ends, *(item for item in parts if item not in ends)][:LEFT_OFF_BRIEFLY],
+            decided=self.decided[:DECIDED_BRIEFLY],
+            earlier=self.earlier[:EARLIER_BRIEFLY],
+        )
 
 
 @dataclass(frozen=True, slots=True)
